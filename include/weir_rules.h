@@ -241,7 +241,8 @@ struct weir_rules_question {
     const struct weir_rules_attribute *attributes;
     size_t attributes_count;
     uint64_t cost;        /* for limits without their own `cost`; 0: 1 */
-    uint64_t max_wait_ns; /* as in struct weir_question; only if one limit applies */
+    uint64_t max_wait_ns; /* as in struct weir_question, for each limit that is a bucket; other
+                             limits decide at once. The call waits for the slowest */
     int mode;             /* WEIR_CHECK or WEIR_PEEK */
     unsigned flags;       /* of WEIR_RULES_SHOW */
 };
@@ -320,7 +321,7 @@ struct weir_rules_answer {
  *
  * Returns 0, or WEIR_EATTRIBUTE if a value cannot be used (an invalid ip, an ambiguous path, a cost
  * attribute that is missing or not a whole number from 1 up, a value that is too long), WEIR_EINVAL,
- * WEIR_ETIME, WEIR_ENOTSUP (max_wait with several limits, or with a window; a limit that a fleet
+ * WEIR_ETIME, WEIR_ENOTSUP (max_wait, but no limit that applies is a bucket; a limit that a fleet
  * decides). After an error nothing was charged, the answer has no verdict, and *error (may be NULL)
  * says what was found.
  */

@@ -89,7 +89,7 @@ struct remote_question {
     bool shadow; /* the request passes anyway: a denial is counted as shadow_denied */
     const struct remote_part *parts;
     size_t n; /* 1; up to WEIR_SEVERAL_MAX for CHECK and PEEK, none twice */
-    /* CHECK, PEEK: max_wait. REFUND: `stamp` of the charge, 0: unknown. BLOCK: its end, counted
+    /* CHECK, PEEK: max_wait of all buckets; other limits decide at once. REFUND: `stamp` of the charge, 0: unknown. BLOCK: its end, counted
      * from now; WEIR_FOREVER */
     uint64_t time_ns;
     uint64_t now_ns; /* for parts that are decided here */

@@ -35,7 +35,8 @@ struct weir {
     bool token_bucket;          /* ops is algo_token_bucket */
     bool xxh3;
     bool align_key;
-    bool plain; /* the table is narrow, and windows do not depend on the key */
+    bool inlined; /* the short cut has the algorithm: the table is narrow, without months */
+    bool plain;   /* and windows do not depend on the key */
     bool explicit_time;
     uint64_t generation;
     struct hash_secret secret;

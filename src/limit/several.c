@@ -1,5 +1,5 @@
 /*
- * Several limits, all or nothing. First every part is read; if one denies, that is the answer and
+ * Several limits, all or nothing, each with the wait that its part allows. First every part is read; if one denies, that is the answer and
  * nothing was written. Then all are charged, the scarcest first, because another call is likeliest
  * to have taken its last units. If that happened, what has been charged is given back.
  */
@@ -27,8 +27,7 @@ static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, 
         const struct weir_question *ask = &parts[i].ask;
         p[i].w = parts[i].limiter;
         p[i].index = (uint32_t)i;
-        if (p[i].w == NULL || ask->mode != parts[0].ask.mode || ask->mode == WEIR_UP_TO ||
-            ask->max_wait_ns != 0) {
+        if (p[i].w == NULL || ask->mode != parts[0].ask.mode || ask->mode == WEIR_UP_TO) {
             return WEIR_EINVAL;
         }
         p[i].q.params = params_now(p[i].w, &p[i].copy);

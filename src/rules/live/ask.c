@@ -159,6 +159,20 @@ static void put_bound(const struct rules_ask *a, const struct rule *rule,
     }
 }
 
+int asking_waits(const struct rules_ask *a, const struct matches *matches)
+{
+    bool any = false;
+    for (size_t i = 0; i < matches->enforced_count; i++) {
+        any = any || limit_can_wait(matches->enforced[i]->config);
+    }
+    if (any) {
+        return 0;
+    }
+    return fail(a->error, WEIR_ENOTSUP,
+                "found max_wait, but no limit that applies is a token_bucket or leaky_bucket: "
+                "others cannot wait");
+}
+
 /* Returns whether clients are told `a` rather than `before`. */
 static bool tells_more(const struct weir_answer *a, const struct weir_answer *before, bool allowed)
 {
@@ -203,18 +217,18 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
     struct weir_key keys[MATCHES_MAX];
     const struct variant *variants[MATCHES_MAX];
     size_t n = matches->enforced_count;
-    int e = 0;
+    uint64_t wait_ns = a->question->max_wait_ns;
+    int e = wait_ns != 0 ? asking_waits(a, matches) : 0;
     for (size_t i = 0; e == 0 && i < n; i++) {
         e = make_part(a, matches->enforced[i], &parts[i], &keys[i], &variants[i]);
+        if (wait_ns != 0 && limit_can_wait(matches->enforced[i]->config)) {
+            parts[i].ask.max_wait_ns = wait_ns;
+        }
     }
     if (e != 0) {
         return e;
     }
-    if (n > 1 && a->question->max_wait_ns != 0) {
-        return fail(a->error, WEIR_ENOTSUP, "%zu limits apply: max_wait needs a single one", n);
-    }
     if (n == 1) {
-        parts[0].ask.max_wait_ns = a->question->max_wait_ns;
         e = weir_ask_at(parts[0].limiter, &parts[0].ask, a->now_ns, &answer->answer);
         answer->answer.limit = 0;
     } else {

@@ -41,6 +41,9 @@ const struct rule *asking_shared(const struct rule *const *rules, size_t n);
 /* Sets *cost to the units that the request takes from one limit. Returns 0 or WEIR_EATTRIBUTE. */
 int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost);
 
+/* For a question with a max_wait: returns WEIR_ENOTSUP if no limit that applies can wait, else 0. */
+int asking_waits(const struct rules_ask *a, const struct matches *matches);
+
 /*
  * Decides all enforced limits, at least one and all of them local. They are charged together; the
  * answer names the one that bound.

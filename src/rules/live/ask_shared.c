@@ -130,11 +130,7 @@ static int make_parts(const struct rules_ask *a, const struct matches *matches,
     if (s->waiter.memory->failed) {
         return fail(a->error, WEIR_ENOMEM, "out of memory for a question");
     }
-    if (s->enforced > 1 && s->max_wait_ns != 0) {
-        return fail(a->error, WEIR_ENOTSUP, "%zu limits apply: max_wait needs a single one",
-                    s->enforced);
-    }
-    return 0;
+    return s->enforced > 0 && s->max_wait_ns != 0 ? asking_waits(a, matches) : 0;
 }
 
 /* ---- keeping ---- */

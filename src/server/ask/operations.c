@@ -31,7 +31,8 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
                   .about = "units; default: the limit's own cost, or 1"},
     [ASK_MAX_WAIT] =
         {"max_wait_ms", ASK_NUMBER, .most = MS_MAX,
-         .about = "allow the request, with a delay_ms, if it has to wait no longer than this"},
+         .about = "allow the request, with a delay_ms, if no bucket that applies makes it wait "
+                  "longer than this"},
     [ASK_ATTRIBUTES] = {.name = "attributes",
                         .kind = ASK_PAIRS,
                         .about = "attributes of the request, which the rules match"},
