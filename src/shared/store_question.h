@@ -27,6 +27,7 @@ struct piece {
     const struct store_numbers *numbers;
     struct hash hash; /* node_key_hash() */
     bool queue;       /* a leaky_bucket */
+    bool waits;       /* a bucket: max_wait applies to it */
     unsigned group;
 };
 
@@ -65,12 +66,6 @@ static inline bool store_question_is_plain(const struct remote_question *q)
         plain = q->parts[i].wait_ns == 0;
     }
     return plain;
-}
-
-/* Returns the max_wait of a part. */
-static inline uint64_t store_wait_of(const struct remote_question *q, const struct remote_part *p)
-{
-    return q->time_ns != 0 ? q->time_ns : p->wait_ns;
 }
 
 /* ---- one part (store_limit.c) ---- */

@@ -180,6 +180,9 @@ static const struct field limit_fields[] = {
      .unset = "the count in rate", .least = 1, .algorithm = WEIR_TOKEN_BUCKET},
     {"queue", "a count such as 20", "leaky_bucket: the units that may wait in the queue",
      &type_count, LIMIT(base.burst), .unset = "0", .algorithm = WEIR_LEAKY_BUCKET},
+    {"undelayed", "a count such as 8, at most that of queue",
+     "leaky_bucket: units of the queue that need not wait", &type_count, LIMIT(undelayed),
+     .unset = "0", .algorithm = WEIR_LEAKY_BUCKET, .change = CHANGE_KEYS},
     {"max_keys", "a count of at least 1, such as 100k",
      "the number of keys in use that are never forgotten", &type_count, LIMIT(base.max_keys),
      .initial = "100k", .least = 1, .applies = setting_has_keys},
@@ -269,9 +272,12 @@ uint64_t limit_window_ns(const struct limit_config *limit, const struct setting 
 uint64_t limit_wait_ns(const struct limit_config *limit, const struct setting *setting,
                        uint64_t delay_ns)
 {
-    uint64_t queue_ns = mul_div_up(setting->burst, setting->rate.period_ns, setting->rate.count);
-    bool delays = limit->algorithm == WEIR_LEAKY_BUCKET && queue_ns > delay_ns;
-    return delays ? max_u64(delay_ns, 1) : 0; /* a max_wait of 0 is the queue's own */
+    uint64_t units = sub_floor0(setting->burst, limit->undelayed);
+    if (limit->algorithm != WEIR_LEAKY_BUCKET || setting->rate.count == 0 ||
+        mul_div_up(units, setting->rate.period_ns, setting->rate.count) <= delay_ns) {
+        return 0;
+    }
+    return max_u64(delay_ns, 1); /* a max_wait of 0 is the queue's own */
 }
 
 static void check_fields(struct reader *r, const struct node *node,
@@ -282,6 +288,11 @@ static void check_fields(struct reader *r, const struct node *node,
         return;
     }
     fields_check_algorithm(r, &section_limit, node, limit->algorithm);
+    const struct node *undelayed = node_find(node, "undelayed");
+    if (undelayed != NULL && limit->undelayed > limit->base.burst &&
+        limit->algorithm == WEIR_LEAKY_BUCKET) {
+        unexpected(r, undelayed, "a count such as 8, at most that of queue");
+    }
     if (limit->cost > 0 && limit->tiers_count == 0 && limit->cost > quota_of(limit, &limit->base)) {
         warning(r->problems, node_find(node, "cost")->place,
                 "found a cost of %llu, expected at most %llu, which is all that can be taken at "
@@ -305,6 +316,7 @@ void config_options(const struct limit_config *limit, const struct setting *sett
         options->burst = setting->burst;
     } else if (limit->algorithm == WEIR_LEAKY_BUCKET) {
         options->queue = setting->burst;
+        options->undelayed = min_u64(limit->undelayed, setting->burst);
     }
 }
 

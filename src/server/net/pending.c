@@ -114,7 +114,6 @@ void pending_keep(struct pending *p, struct connection *c, pending_put_fn put)
     list->last = p;
     list->count += 1 + p->parts_count;
     struct worker_counts *counts = &c->worker->counts;
-    count_own(&counts->later, 1);
     count_own(&counts->delayed, p->refusal);
     count_own(&counts->deferred, !p->refusal && !p->decided);
 }
