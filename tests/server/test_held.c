@@ -13,7 +13,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "server/net/worker.h"
-#include "support/server_http.h"
+#include "support/server/server_http.h"
 
 static const char rules[] =
     "server: {hold_max: 1min}\n"
