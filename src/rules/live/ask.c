@@ -61,16 +61,20 @@ static int read_cost(const struct rules_ask *a, const struct rule *rule, uint64_
     return 0;
 }
 
-int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost)
+int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct variant *variant,
+                uint64_t *cost)
 {
+    int e = 0;
     if (rule->cost_attribute != NO_ATTRIBUTE) {
-        return read_cost(a, rule, cost);
+        e = read_cost(a, rule, cost);
+    } else {
+        *cost = rule->config->cost != 0 ? rule->config->cost : a->question->cost;
+        *cost = *cost != 0 ? *cost : 1;
     }
-    *cost = rule->config->cost != 0 ? rule->config->cost : a->question->cost;
-    if (*cost == 0) {
-        *cost = 1;
+    if (e == 0) {
+        *cost = rate_cost(variant->kind, *cost);
     }
-    return 0;
+    return e;
 }
 
 /* Makes the question to the engine for one limit that applies. */
@@ -86,7 +90,7 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     part->ask = (struct weir_question){.hashed = key, .mode = a->question->mode};
     int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
     if (e == 0) {
-        e = asking_cost(a, rule, &part->ask.cost);
+        e = asking_cost(a, rule, *variant, &part->ask.cost);
     }
     if (e == 0) {
         e = weir_key_init(part->limiter, bytes, len, key);
@@ -137,6 +141,7 @@ void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, stru
 static void put_bound(const struct rules_ask *a, const struct rule *rule,
                       const struct variant *variant, struct weir_rules_answer *answer)
 {
+    rate_answer(variant->kind, &answer->answer);
     answer_put_bound(answer, rule->config->name, variant->tier, variant->window_ns,
                      rule->config->retry_jitter);
     if (answer->answer.verdict != WEIR_ALLOW && a->set->denied != NULL &&
@@ -163,7 +168,7 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
         return fail(a->error, WEIR_ENOTSUP, "%zu limits apply: max_wait needs a single one", n);
     }
     if (n == 1) {
-        parts[0].ask.max_wait_ns = a->question->max_wait_ns;
+        parts[0].ask.max_wait_ns = variants[0]->kind == RATE_COUNTS ? a->question->max_wait_ns : 0;
         e = weir_ask_at(parts[0].limiter, &parts[0].ask, a->now_ns, &answer->answer);
         answer->answer.limit = 0;
     } else {
@@ -205,20 +210,21 @@ static void decide_shadow(const struct rules_ask *a, const struct matches *match
     a->tally->shadow_denied += answer->shadow_denied > 0;
 }
 
-const struct rule *asking_shared(const struct rule *const *rules, size_t n)
+const struct rule *asking_shared(const struct rules_ask *a, const struct rule *const *rules,
+                                 size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (rules[i]->mode != REMOTE_LOCAL) {
+        if (rule_is_shared(rules[i], a->request)) {
             return rules[i];
         }
     }
     return NULL;
 }
 
-static const struct rule *shared_of(const struct matches *matches)
+static const struct rule *shared_of(const struct rules_ask *a, const struct matches *matches)
 {
-    const struct rule *enforced = asking_shared(matches->enforced, matches->enforced_count);
-    return enforced != NULL ? enforced : asking_shared(matches->shadow, matches->shadow_count);
+    const struct rule *enforced = asking_shared(a, matches->enforced, matches->enforced_count);
+    return enforced != NULL ? enforced : asking_shared(a, matches->shadow, matches->shadow_count);
 }
 
 static __attribute__((noinline)) int decide_shared(const struct rules_ask *a,
@@ -229,7 +235,7 @@ static __attribute__((noinline)) int decide_shared(const struct rules_ask *a,
         return fail(a->error, WEIR_ENOTSUP,
                     "limit '%.*s' is decided by a fleet, which answers later: expected "
                     "weir_rules_ask_async()",
-                    TEXT_ARGS(shared_of(matches)->config->name));
+                    TEXT_ARGS(shared_of(a, matches)->config->name));
     }
     a->tally->unmatched += matches->enforced_count == 0;
     return ask_shared(a, matches, answer);
@@ -250,7 +256,7 @@ static int decide(const struct rules_ask *a, struct weir_rules_answer *answer)
         put_name(answer->limit, matches.refused->config->name);
         return 0;
     }
-    if (a->set->remote && shared_of(&matches) != NULL) {
+    if (a->set->remote && shared_of(a, &matches) != NULL) {
         return decide_shared(a, &matches, answer);
     }
     if (matches.enforced_count > 0) {

@@ -36,10 +36,13 @@ struct rules_ask {
 };
 
 /* Returns a limit that a fleet decides, NULL if all of them are decided here. */
-const struct rule *asking_shared(const struct rule *const *rules, size_t n);
+const struct rule *asking_shared(const struct rules_ask *a, const struct rule *const *rules,
+                                 size_t n);
 
-/* Sets *cost to the units that the request takes from one limit. Returns 0 or WEIR_EATTRIBUTE. */
-int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost);
+/* Sets *cost to the units that the request takes from one variant of a limit. Returns 0 or
+ * WEIR_EATTRIBUTE. */
+int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct variant *variant,
+                uint64_t *cost);
 
 /*
  * Decides all enforced limits, at least one and all of them local. They are charged together; the

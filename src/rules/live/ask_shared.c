@@ -16,6 +16,7 @@ struct shared_part {
     struct text tier;
     uint64_t window_ns;
     unsigned retry_jitter;
+    enum rate_kind kind;
     bool tier_unknown;
     int error;                       /* shadow: the error, 0 if it was asked */
     int verdict;                     /* shadow: enum weir_verdict */
@@ -80,13 +81,14 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     part->of = s;
     part->holder = variant->holder;
     part->window_ns = variant->window_ns;
+    part->kind = variant->kind;
     part->retry_jitter = rule->config->retry_jitter;
     remote->limit = variant->holder->remote;
     remote->local = variant->holder->limiter;
-    remote->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET;
+    remote->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
     int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
     if (e == 0) {
-        e = asking_cost(a, rule, &remote->cost);
+        e = asking_cost(a, rule, variant, &remote->cost);
     }
     if (e != 0) {
         return e;
@@ -94,7 +96,7 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     part->name = arena_text(memory, rule->config->name);
     part->tier = arena_text(memory, variant->tier);
     remote->key = arena_text(memory, (struct text){bytes, len});
-    if (rule->mode != REMOTE_LOCAL) {
+    if (remote->limit != NULL) {
         len = shard_compose(rule, a->request, bytes);
         remote->shard = len > 0 ? arena_text(memory, (struct text){bytes, len}) : remote->shard;
     }
@@ -286,6 +288,7 @@ static int end_enforced(struct shared_ask *s, struct tally *tally)
     uint32_t bound = answer->answer.limit < s->enforced ? answer->answer.limit : 0;
     const struct shared_part *part = &s->parts[bound];
     answer->answer.limit = 0;
+    rate_answer(part->kind, &answer->answer);
     answer_put_bound(answer, part->name, part->tier, part->window_ns, part->retry_jitter);
     if (answer->answer.verdict != WEIR_ALLOW) {
         tell_denied(s, s->remote[bound].key);
@@ -363,7 +366,7 @@ static int begin(const struct rules_ask *a, const struct matches *matches, struc
 int ask_shared(const struct rules_ask *a, const struct matches *matches,
                struct weir_rules_answer *answer)
 {
-    bool shared = asking_shared(matches->enforced, matches->enforced_count) != NULL;
+    bool shared = asking_shared(a, matches->enforced, matches->enforced_count) != NULL;
     bool many = load_relaxed(&a->waiter->rules->references) > WEIR_RULES_PENDING_MAX;
     struct shared_ask *s = many ? NULL : create(a, shared ? matches->enforced_count : 0, matches);
     if (s == NULL) {

@@ -52,6 +52,10 @@ static void from_engine(const struct weir_answer *from, int reason, struct answe
     to->flags |= (from->flags & WEIR_FLAG_SHADOW) != 0 ? ANSWER_SHADOW : 0;
     to->flags |= (from->flags & WEIR_FLAG_DEGRADED) != 0 ? ANSWER_DEGRADED : 0;
     to->reservation[0] = 0;
+    if (from->quota == WEIR_UNLIMITED) { /* no limit has decided, or one whose rate is unlimited */
+        to->quota = 0;
+        to->remaining = -1;
+    }
 }
 
 static void from_rules(const struct weir_rules_answer *from, struct answer *to)
@@ -60,10 +64,6 @@ static void from_rules(const struct weir_rules_answer *from, struct answer *to)
     to->window_ns = from->window_ns;
     to->retry_jitter = from->retry_jitter;
     memcpy(to->limit, from->limit, sizeof to->limit);
-    if (from->answer.quota == WEIR_UNLIMITED) { /* no limit has decided */
-        to->quota = 0;
-        to->remaining = -1;
-    }
 }
 
 const struct answer_error *answer_error(int e)

@@ -97,6 +97,7 @@ static int begin_reserve(struct key_ask *k)
                                       : key_ask(k, REMOTE_CHECK, cost, 0, on_reserved);
     }
     struct remote_answer said;
+    cost = rate_cost(k->found.kind, cost);
     int e = weir_reserve_at(k->limiter, k->key.at, k->key.len, cost, m->ttl_ns, m->now_ns,
                             &m->entry->handle, &said.answer);
     return on_reserved(k, e, &said);
