@@ -545,7 +545,7 @@ def connections_that_make_room_for_others_are_told_once_in_a_second():
     seconds = time.monotonic() - began
     assert held[0].recv(100) == b""
     close_all(held)
-    lines = s.stop().count("idle connection closed why=")
+    lines = s.stop().count("connection closed why=")
     assert 1 <= lines <= 2 + seconds, (lines, seconds)
 
 

@@ -96,7 +96,8 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
                  .retry_jitter = rule->config->retry_jitter,
                  .window_ns = variant->window_ns,
                  .limit = variant->holder,
-                 .consistency = variant->holder->remote != NULL ? rule->mode : REMOTE_LOCAL},
+                 .consistency = variant->holder->remote != NULL ? rule->mode : REMOTE_LOCAL,
+                 .hidden = !rule->config->expose},
         .remote = variant->holder->remote,
         .shard = {shard_len > 0 ? shard : NULL, shard_len},
         .kind = variant->kind};
