@@ -470,7 +470,7 @@ struct weir_rules_limit {
     const char *name;
     const char *tier; /* "" if the limit has none */
     int algorithm;
-    int shadow; /* by the rules */
+    int shadow;     /* by the rules */
     uint64_t count; /* WEIR_UNLIMITED: the rate is unlimited; 0: every request is denied */
     uint64_t period_ns;
     uint64_t burst; /* leaky_bucket: the queue */

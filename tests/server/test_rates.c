@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "support/server_client.h"
-#include "support/server_http.h"
+#include "support/server/server_client.h"
+#include "support/server/server_http.h"
 
 static const char rules[] =
     "attributes: {user: 'path:{user}', sid: 'cookie:sid', tier: request, name: request}\n"

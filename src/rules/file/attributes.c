@@ -295,8 +295,10 @@ static void show_attributes(const struct show *s, const void *value)
     }
 }
 
-const struct field_type type_attributes = {
-    .size = sizeof(struct attribute_config *), .read = read_attributes, .show = show_attributes};
+const struct field_type type_attributes = {.size = sizeof(struct attribute_config *),
+                                           .read = read_attributes,
+                                           .show = show_attributes,
+                                           .shape = SHAPE_ATTRIBUTES};
 
 /* ---- names in the braces of paths ---- */
 

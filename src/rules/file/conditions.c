@@ -309,10 +309,14 @@ static void show_list(const struct show *s, const void *value)
     }
 }
 
-const struct field_type type_conditions = {
-    .size = sizeof(struct conditions), .read = read_conditions, .show = show_conditions};
-const struct field_type type_list = {
-    .size = sizeof(struct list_config), .read = read_list, .show = show_list};
+const struct field_type type_conditions = {.size = sizeof(struct conditions),
+                                           .read = read_conditions,
+                                           .show = show_conditions,
+                                           .shape = SHAPE_CONDITIONS};
+const struct field_type type_list = {.size = sizeof(struct list_config),
+                                     .read = read_list,
+                                     .show = show_list,
+                                     .shape = SHAPE_CONDITIONS_LIST};
 
 /* ---- paths with names ---- */
 

@@ -156,7 +156,8 @@ static void show_version(const struct show *s, const void *value)
 }
 
 static const struct field_type type_version = {.read = read_version, .show = show_version};
-static const struct field_type type_limits = {.read = read_limits, .show = limits_show};
+static const struct field_type type_limits = {
+    .read = read_limits, .show = limits_show, .shape = SHAPE_LIMITS};
 
 #define CONFIG(member) offsetof(struct config, member)
 

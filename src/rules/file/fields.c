@@ -366,7 +366,7 @@ static void show_quantity(const struct show *s, const void *value)
 
 #define QUANTITY(type, quantity)                                                                   \
     {                                                                                              \
-        sizeof(type), read_quantity, show_quantity, NULL, quantity, NULL                           \
+        sizeof(type), read_quantity, show_quantity, NULL, quantity, NULL, SHAPE_SCALAR             \
     }
 
 const struct field_type type_count = QUANTITY(uint64_t, &quantity_count);

@@ -155,7 +155,8 @@ static const struct field_type type_algorithm = {
     .size = sizeof(int), .read = read_algorithm, .show = field_show_choice};
 static const struct field_type type_cost = {
     .read = read_cost, .show = show_cost, .quantity = &quantity_count};
-static const struct field_type type_key = {.read = read_key, .show = show_key, .same = same_key};
+static const struct field_type type_key = {
+    .read = read_key, .show = show_key, .same = same_key, .shape = SHAPE_SCALARS};
 
 #define LIMIT(member) offsetof(struct limit_config, member)
 
@@ -191,7 +192,7 @@ static const struct field limit_fields[] = {
      LIMIT(tiers), .unset = "none"},
     {"overrides", "{by: ATTRIBUTE, file: PATH}",
      "other numbers for single values of an attribute, from a file", &type_overrides,
-     LIMIT(overrides), .unset = "none"},
+     LIMIT(overrides), .unset = "none", .section = &section_overrides},
     {"group", NAME_EXPECTED,
      "only the first limit of a group that applies is used, in the order of the file", &type_name,
      LIMIT(group), .unset = "none"},

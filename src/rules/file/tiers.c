@@ -174,7 +174,8 @@ static void show_tiers(const struct show *s, const void *value)
     }
 }
 
-const struct field_type type_tiers = {.size = sizeof(struct tier *), .show = show_tiers};
+const struct field_type type_tiers = {
+    .size = sizeof(struct tier *), .show = show_tiers, .shape = SHAPE_TIERS};
 
 /* ---- tables of values ---- */
 

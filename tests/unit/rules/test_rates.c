@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "support/faked_world.h"
+#include "support/rules/faked_world.h"
 
 #define T0 RULES_T0
 #define TIERS "tiers: {vip: {rate: unlimited}, out: {rate: 0/s}}"
