@@ -89,9 +89,10 @@ const char *rate_print(struct rate rate, char *buffer)
     struct number period = shortest(rate.period_ns, units_of_time);
     bool one = strcmp(period.digits, "1") == 0;
     if (rate_kind(rate) == RATE_UNLIMITED) {
-        return "unlimited";
+        (void)snprintf(buffer, QUANTITY_MAX, "unlimited");
+    } else {
+        (void)snprintf(buffer, QUANTITY_MAX, "%s%s/%s%s", count.digits, count.unit,
+                       one ? "" : period.digits, period.unit);
     }
-    (void)snprintf(buffer, QUANTITY_MAX, "%s%s/%s%s", count.digits, count.unit,
-                   one ? "" : period.digits, period.unit);
     return buffer;
 }
