@@ -19,10 +19,11 @@ uint64_t limit_wait_ns(const struct limit_config *limit, const struct setting *s
                        uint64_t delay_ns);
 
 /*
- * Returns the bytes of all tables of a limit. Reports sizes that are impossible at the limit's
- * rate.
+ * Returns the bytes of all tables of a limit in this process. Reports sizes that are impossible at
+ * the limit's rate; without `config`, those of a limit that nodes share too.
  */
-uint64_t limit_bytes(const struct limit_config *limit, struct problems *problems);
+uint64_t limit_bytes(const struct config *config, const struct limit_config *limit,
+                     struct problems *problems);
 
 /* Writes all limits of s->config, for the row of the list. */
 void limits_show(const struct show *s, const void *value);
