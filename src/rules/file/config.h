@@ -125,6 +125,11 @@ enum consistency {
     CONSISTENCY_SYNCED
 };
 
+/* What is logged of a limit. */
+struct log_config {
+    struct rate denied; /* the most lines about denials; count 0: none */
+};
+
 struct limit_config {
     struct source *source; /* holds a reference */
     struct place place;
@@ -155,6 +160,7 @@ struct limit_config {
     unsigned ipv4_prefix;
     unsigned ipv6_prefix;
     bool shadow;
+    struct log_config log;
     struct text tier_by; /* len 0: no tiers */
     struct text tier_default;
     struct tier *tiers;

@@ -48,6 +48,23 @@ int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *co
 int asking_enforced(const struct rules_ask *a, const struct matches *matches,
                     struct weir_rules_answer *answer);
 
+/* Returns what options.denied is told. `log` is the limit's log.denied. */
+static inline struct weir_rules_denial denial_make(const struct weir_rules_answer *answer,
+                                                   struct text key, uint64_t now_ns,
+                                                   struct rate log)
+{
+    return (struct weir_rules_denial){.size = sizeof(struct weir_rules_denial),
+                                      .limit = answer->limit,
+                                      .key = key.at,
+                                      .key_len = key.len,
+                                      .verdict = answer->answer.verdict,
+                                      .reason = answer->reason,
+                                      .retry_after_ns = answer->answer.retry_after_ns,
+                                      .now_ns = now_ns,
+                                      .log_count = log.count,
+                                      .log_period_ns = log.period_ns};
+}
+
 /* Puts the limit that bound, and the reason that rules_reason() gives, into the answer. */
 void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struct text tier,
                       uint64_t window_ns, unsigned retry_jitter);

@@ -16,6 +16,7 @@ struct shared_part {
     struct text tier;
     uint64_t window_ns;
     unsigned retry_jitter;
+    struct rate log;
     bool tier_unknown;
     int error;                       /* shadow: the error, 0 if it was asked */
     int verdict;                     /* shadow: enum weir_verdict */
@@ -81,6 +82,7 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     part->holder = variant->holder;
     part->window_ns = variant->window_ns;
     part->retry_jitter = rule->config->retry_jitter;
+    part->log = rule->config->log.denied;
     remote->limit = variant->holder->remote;
     remote->local = variant->holder->limiter;
     remote->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET;
@@ -269,11 +271,13 @@ static int begin_shadow(struct shared_ask *s, struct tally *tally)
 
 /* ---- the first stage: enforced limits ---- */
 
-static void tell_denied(const struct shared_ask *s, struct text key)
+static void tell_denied(const struct shared_ask *s, size_t bound)
 {
     const struct weir_rules *rules = s->waiter.rules;
     if (rules->options.denied != NULL && !rules->ended && s->verb == REMOTE_CHECK) {
-        rules->options.denied(rules->options.denied_arg, s->answer.limit, key.at, key.len);
+        struct weir_rules_denial denial =
+            denial_make(&s->answer, s->remote[bound].key, s->now_ns, s->parts[bound].log);
+        rules->options.denied(rules->options.denied_arg, &denial);
     }
 }
 
@@ -292,7 +296,7 @@ static int end_enforced(struct shared_ask *s, struct tally *tally)
     answer->answer.limit = 0;
     answer_put_bound(answer, part->name, part->tier, part->window_ns, part->retry_jitter);
     if (answer->answer.verdict != WEIR_ALLOW) {
-        tell_denied(s, s->remote[bound].key);
+        tell_denied(s, bound);
     }
     return begin_shadow(s, tally);
 }
