@@ -130,6 +130,12 @@ struct log_config {
     struct rate denied; /* the most lines about denials; count 0: none */
 };
 
+/* What a gateway's client gets that the limit denies (/v1/auth). */
+struct deny_config {
+    uint32_t status;     /* 0: the server's */
+    struct text message; /* len 0: none */
+};
+
 struct limit_config {
     struct source *source; /* holds a reference */
     struct place place;
@@ -160,6 +166,8 @@ struct limit_config {
     unsigned ipv4_prefix;
     unsigned ipv6_prefix;
     bool shadow;
+    bool expose; /* clients may be told its name and numbers */
+    struct deny_config deny;
     struct log_config log;
     struct text tier_by; /* len 0: no tiers */
     struct text tier_default;
