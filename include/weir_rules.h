@@ -78,9 +78,15 @@ struct weir_fleet; /* weir_fleet.h */
 
 /* ---- loading ----------------------------------------------------------- */
 
-enum weir_rules_severity { WEIR_RULES_ERROR = 0, WEIR_RULES_WARNING = 1 };
+enum weir_rules_severity {
+    WEIR_RULES_ERROR = 0,
+    WEIR_RULES_WARNING = 1,
+    WEIR_RULES_NOTE =
+        2 /* what a reload, put or remove has changed: "search: rate 100/min -> 200/min;
+                           keys kept" */
+};
 
-/* An error or a warning about a file. Valid only during the call. */
+/* An error, a warning or a note about a file. Valid only during the call. */
 struct weir_rules_message {
     int severity;     /* enum weir_rules_severity */
     const char *file; /* the rule file, or a file that it names */
