@@ -95,7 +95,9 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
                                          .window_ns = variant->window_ns,
                                          .limit = variant->holder,
                                          .consistency = rule->mode,
-                                         .hidden = !rule->config->expose},
+                                         .hidden = !rule->config->expose,
+                                         .log_count = rule->config->log.denied.count,
+                                         .log_period_ns = rule->config->log.denied.period_ns},
                                 .remote = variant->holder->remote,
                                 .shard = {shard_len > 0 ? shard : NULL, shard_len}};
     return fn(arg, variant->holder->limiter, (struct text){bytes, len}, &found);
