@@ -239,7 +239,7 @@ static void a_reload_takes_over_the_file_and_keeps_the_keys(void **state)
     ask("POST /v1/reload", "");
     assert_status(200);
     assert_body_has("{\"generation\":2,\"messages\":[");
-    assert_body_has("\"api: rate 3/day -> 4/day, burst 3 -> 4; keys kept\"");
+    assert_body_has("rate 3/day -> 4/day, burst 3 -> 4; keys kept\"");
     assert_body_has("\"pair: removed with its keys\"");
     ask("GET /v1/limits", "");
     assert_null(strstr(a.body, "pair"));

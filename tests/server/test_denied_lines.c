@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "common/log.h"
-#include "support/server_admin.h"
+#include "support/server/server_admin.h"
 
 #define RULES                                                                                      \
     "limits:\n"                                                                                    \

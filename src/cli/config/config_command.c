@@ -117,10 +117,6 @@ static int run_compare(const struct cli_given *given, const struct ruleset *old)
 {
     const char *path = given->operands[1];
     struct ruleset *next = NULL;
-    if (given->count > 2) {
-        return cli_complain(given->command, "found %d files, expected one, or two to compare",
-                            given->count);
-    }
     int code = read_rules(given->command, path, &next);
     code = code == CLI_OK ? compare(given->command, old, next, path) : code;
     ruleset_destroy(next);
@@ -132,6 +128,10 @@ static int run(const struct cli_given *given, void *settings)
     const char *path = given->operands[0];
     struct ruleset *set = NULL;
     (void)settings;
+    if (given->count > 2) {
+        return cli_complain(given->command, "found %d files, expected one, or two to compare",
+                            given->count);
+    }
     int code = read_rules(given->command, path, &set);
     if (code == CLI_OK && given->count > 1) {
         code = run_compare(given, set);

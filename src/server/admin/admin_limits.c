@@ -292,7 +292,10 @@ static void run_config(struct exchange *x)
         *listen[i] = text_of(
             server_address(server, (enum server_protocol)i, addresses[i], sizeof addresses[i]));
     }
-    s.server.state = text_of(server->rules->state != NULL ? server->rules->state->folder : "");
+    s.server.state = (struct text){NULL, 0};
+    if (server->rules->state != NULL) {
+        s.server.state = text_of(server->rules->state->folder);
+    }
     s.server.client_field = server->options.client_field;
     if (server->fleet.fleet == NULL) {
         s.store.url.len = 0;

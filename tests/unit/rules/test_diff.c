@@ -70,7 +70,7 @@ static void limits_come_and_go(void **state)
 static void what_is_long_is_only_said_to_have_changed(void **state)
 {
     static const char limit[] = "limits: [{name: a, key: [user], rate: 5/min%s}]\n";
-    char after[300];
+    char after[600];
     char before[300];
     (void)snprintf(before, sizeof before, limit, "");
     (void)snprintf(after, sizeof after, limit, ", tiers: {by: tier, default: x, x: {rate: 6/min}}");

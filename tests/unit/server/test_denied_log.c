@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "server/admin/denied_log.h"
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 #define T0 (UINT64_C(1700000000) * WEIR_SECOND)
 
