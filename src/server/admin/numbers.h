@@ -13,7 +13,7 @@ struct limit_numbers {
     struct weir_stats stats;
     uint64_t missing;
     uint64_t left_out; /* denials that were not logged, although the limit has `log` */
-    bool remote; /* a fleet decides it; the rest is for such limits only */
+    bool remote;       /* a fleet decides it; the rest is for such limits only */
     int on_store_failure;
     uint64_t degraded;
     uint64_t remembered;
