@@ -107,7 +107,7 @@ static int compare(const struct cli_command *command, const struct ruleset *old,
         return cli_fail(command, "%s", weir_strerror(changes));
     }
     if (changes == 0 && problems.warnings == 0) {
-        (void)printf("nothing changes\n");
+        (void)puts("unchanged");
     }
     return CLI_OK;
 }
