@@ -257,16 +257,16 @@ void key_answer(const struct key_ask *k, const struct weir_answer *said)
 void key_note(const struct key_ask *k, const struct weir_answer *said)
 {
     if (k->answer->verdict != WEIR_ALLOW) {
-        denied_note(NULL, &(struct weir_rules_denial){.size = sizeof(struct weir_rules_denial),
-                                                      .limit = k->answer->limit,
-                                                      .key = k->key.at,
-                                                      .key_len = k->key.len,
-                                                      .verdict = k->answer->verdict,
-                                                      .reason = k->answer->reason,
-                                                      .retry_after_ns = said->retry_after_ns,
-                                                      .now_ns = k->now_ns,
-                                                      .log_count = k->found.told.log_count,
-                                                      .log_period_ns =
-                                                          k->found.told.log_period_ns});
+        denied_note(NULL,
+                    &(struct weir_rules_denial){.size = sizeof(struct weir_rules_denial),
+                                                .limit = k->answer->limit,
+                                                .key = k->key.at,
+                                                .key_len = k->key.len,
+                                                .verdict = k->answer->verdict,
+                                                .reason = k->answer->reason,
+                                                .retry_after_ns = said->retry_after_ns,
+                                                .now_ns = k->now_ns,
+                                                .log_count = k->found.told.log_count,
+                                                .log_period_ns = k->found.told.log_period_ns});
     }
 }
