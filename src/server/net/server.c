@@ -235,8 +235,9 @@ static int make_denied_log(struct server *server, struct weir_error *error)
 {
     server->denied_log = denied_log_create();
     return server->denied_log != NULL ? 0
-                                      : fail(error, WEIR_ENOMEM, "out of memory for the log of "
-                                                                 "denials");
+                                      : fail(error, WEIR_ENOMEM,
+                                             "out of memory for the log of "
+                                             "denials");
 }
 
 /* Returns whether a listener of operators is open. Sets those that are not given to "off". */
