@@ -140,7 +140,8 @@ static void a_connection_without_a_request_ends_on_every_listener(void **state)
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         assert_true(is_over(&crowd[i], true));
     }
-    assert_string_equal(server_ask(&crowd[PROTOCOLS], "PING"), "+PONG"); /* idle, but it has asked */
+    assert_string_equal(server_ask(&crowd[PROTOCOLS], "PING"),
+                        "+PONG"); /* idle, but it has asked */
     assert_int_equal(COUNT(timed_out), PROTOCOLS);
     let_go(PROTOCOLS + 1);
     server_world_stop(&world);
