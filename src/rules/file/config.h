@@ -123,6 +123,13 @@ enum consistency {
     CONSISTENCY_SYNCED
 };
 
+/* Denials of a key that ban it: so many in a window of `within` ban it for `for`. */
+struct ban_config {
+    uint64_t denials; /* 0: no ban */
+    uint64_t within_ns;
+    uint64_t for_ns;
+};
+
 struct limit_config {
     struct source *source; /* holds a reference */
     struct place place;
@@ -158,6 +165,8 @@ struct limit_config {
     struct tier *tiers;
     size_t tiers_count;
     struct overrides overrides;
+    struct ban_config ban;
+    struct place ban_place;
 };
 
 /* ---- the rest of the file ---- */

@@ -1,6 +1,7 @@
 #include "rules/file/limits.h"
 
 #include "base/maths.h"
+#include "rules/file/ban.h"
 #include "rules/file/conditions.h"
 #include "rules/file/consistency.h"
 #include "rules/file/tiers.h"
@@ -181,6 +182,8 @@ static const struct field limit_fields[] = {
     {"max_blocks", "a count of at least 1, such as 100k",
      "the number of keys that can be blocked at the same time", &type_count, LIMIT(max_blocks),
      .unset = "max_keys / 128, at least 64", .least = 1, .change = CHANGE_KEYS},
+    {"ban", "{denials: 20, within: 1min, for: 10min}", "blocks keys that are denied too often",
+     &type_ban, LIMIT(ban), .unset = "none", .section = &section_ban},
     {"on_full", "evict, deny or allow",
      "what happens when there is no room for a new key: another key is forgotten, or the request "
      "is denied, or it is allowed and not counted",
@@ -230,6 +233,7 @@ static void check_fields(struct reader *r, const struct node *node,
                          const struct limit_config *limit)
 {
     shared_check_fields(r, node, limit);
+    ban_check(r, limit);
     if (limit->algorithm == 0) {
         return;
     }
@@ -260,34 +264,58 @@ void config_options(const struct limit_config *limit, const struct setting *sett
     }
 }
 
-static uint64_t setting_bytes(const struct limit_config *limit, const struct setting *setting,
-                              const char *of, struct text name, struct problems *problems)
+/* One setting of a limit, and what it is called in messages. */
+struct sized {
+    const struct setting *setting;
+    const char *of; /* ", tier " */
+    struct text name;
+};
+
+/* Returns the bytes of a limiter. Reports at `place` that it is impossible. */
+static uint64_t options_bytes(const struct limit_config *limit, const struct sized *of,
+                              const struct weir_options *options, struct place place,
+                              struct problems *problems)
 {
-    struct weir_options options;
     struct weir_error error;
     uint64_t bytes = 0;
-    config_options(limit, setting, &options);
-    if (weir_size(&options, &bytes, &error) != 0) {
-        problem(problems, limit->rate_place, "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name), of,
-                TEXT_ARGS(name), error.text);
+    if (weir_size(options, &bytes, &error) != 0) {
+        problem(problems, place, "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name), of->of,
+                TEXT_ARGS(of->name), error.text);
     }
     return bytes;
 }
 
-uint64_t limit_bytes(const struct limit_config *limit, struct problems *problems)
+static uint64_t setting_bytes(const struct limit_config *limit, bool shared, struct sized of,
+                              struct problems *problems)
+{
+    struct weir_options options;
+    uint64_t bytes = 0;
+    if (!shared) {
+        config_options(limit, of.setting, &options);
+        bytes = options_bytes(limit, &of, &options, limit->rate_place, problems);
+    }
+    if (limit->ban.denials > 0) {
+        ban_options(limit, of.setting, &options);
+        bytes = add_sat(bytes, options_bytes(limit, &of, &options, limit->ban_place, problems));
+    }
+    return bytes;
+}
+
+uint64_t limit_bytes(const struct limit_config *limit, bool shared, struct problems *problems)
 {
     const struct overrides *o = &limit->overrides;
     uint64_t sum = 0;
     if (limit->tier_default.len == 0) {
-        sum = setting_bytes(limit, &limit->base, "", TEXT(""), problems);
+        struct sized own = {&limit->base, "", TEXT("")};
+        sum = setting_bytes(limit, shared, own, problems);
     }
     for (size_t i = 0; i < limit->tiers_count; i++) {
-        const struct tier *tier = &limit->tiers[i];
-        sum = add_sat(sum, setting_bytes(limit, &tier->setting, ", tier ", tier->name, problems));
+        struct sized tier = {&limit->tiers[i].setting, ", tier ", limit->tiers[i].name};
+        sum = add_sat(sum, setting_bytes(limit, shared, tier, problems));
     }
     for (size_t i = 0; i < o->settings_count; i++) {
-        sum =
-            add_sat(sum, setting_bytes(limit, &o->settings[i], ", overrides ", o->file, problems));
+        struct sized rate = {&o->settings[i], ", overrides ", o->file};
+        sum = add_sat(sum, setting_bytes(limit, shared, rate, problems));
     }
     return sum;
 }
@@ -332,10 +360,11 @@ struct limit_config *limit_read(struct reader *r, const struct node *node)
     limit->consistency_place = place_of(node, "consistency");
     limit->sync_place =
         node_find(node, "sync") != NULL ? place_of(node, "sync") : limit->sync_place;
+    limit->ban_place = place_of(node, "ban");
     read_rest(r, node, limit);
     check_fields(r, node, limit);
     if (r->problems->errors == before) {
-        (void)limit_bytes(limit, r->problems);
+        (void)limit_bytes(limit, false, r->problems);
     }
     return r->problems->errors == before ? limit : NULL;
 }
@@ -350,10 +379,11 @@ void limits_show(const struct show *s, const void *value)
     for (size_t i = 0; i < config->limits_count; i++) {
         struct show one = {config, config->limits[i], NULL, s->note, s->out};
         (void)fputs("\n  # ", s->out);
-        if (config_is_shared(config, one.limit)) {
-            (void)fputs("in the store", s->out);
-        } else {
-            show_bytes(s->out, limit_bytes(one.limit, &quiet));
+        bool shared = config_is_shared(config, one.limit);
+        bool bans = one.limit->ban.denials > 0;
+        (void)fputs(!shared ? "" : bans ? "in the store; denials here: " : "in the store", s->out);
+        if (!shared || bans) {
+            show_bytes(s->out, limit_bytes(one.limit, shared, &quiet));
         }
         (void)fputs("\n  - ", s->out);
         fields_show(&one, &section_limit, one.limit, "\n    ");

@@ -377,7 +377,7 @@ static void show_overrides(const struct show *s, const void *value)
         only.tiers_count = 0;
         only.tier_default = TEXT("-"); /* do not count the limit's own table */
         (void)fputs(", ", s->out);
-        show_bytes(s->out, limit_bytes(&only, &quiet));
+        show_bytes(s->out, limit_bytes(&only, false, &quiet));
     }
 }
 

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "common/arena.h"
 #include "rules/compiled/holder.h"
-#include "rules/live/live.h"
+#include "rules/live/ban.h"
 
 #define OWN_BYTES 2048 /* enough for most questions to be one allocation */
 
@@ -265,11 +265,20 @@ static int begin_shadow(struct shared_ask *s, struct tally *tally)
 
 /* ---- the first stage: enforced limits ---- */
 
-static void tell_denied(const struct shared_ask *s, struct text key)
+/* Counts a denial by the limit that bound, for its ban, and reports it. */
+static void after_denial(struct shared_ask *s, const struct shared_part *part)
 {
-    const struct weir_rules *rules = s->waiter.rules;
-    if (rules->options.denied != NULL && !rules->ended && s->verb == REMOTE_CHECK) {
-        rules->options.denied(rules->options.denied_arg, s->answer.limit, key.at, key.len);
+    struct weir_rules *rules = s->waiter.rules;
+    const struct remote_part *remote = &s->remote[part - s->parts];
+    struct denial denial = {rules,       s->waiter.where, part->holder,
+                            remote->key, remote->shard,   s->now_ns};
+    if (rules->ended || s->verb != REMOTE_CHECK) {
+        return;
+    }
+    ban_after(&denial, &s->answer.answer);
+    if (rules->options.denied != NULL) {
+        rules->options.denied(rules->options.denied_arg, s->answer.limit, remote->key.at,
+                              remote->key.len);
     }
 }
 
@@ -288,7 +297,7 @@ static int end_enforced(struct shared_ask *s, struct tally *tally)
     answer->answer.limit = 0;
     answer_put_bound(answer, part->name, part->tier, part->window_ns, part->retry_jitter);
     if (answer->answer.verdict != WEIR_ALLOW) {
-        tell_denied(s, s->remote[bound].key);
+        after_denial(s, part);
     }
     return begin_shadow(s, tally);
 }
