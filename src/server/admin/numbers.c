@@ -59,6 +59,9 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
               sizeof from->stats - offsetof(struct weir_stats, allowed));
     limit->missing += from->missing;
     limit->shadow_denied += from->shadow_denied;
+    limit->bans += from->bans;
+    limit->bans_failed += from->bans_failed;
+    limit->denials_evicted += from->denials_evicted;
     limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
     limit->remembered += from->remembered;
     limit->on_store_failure = from->on_store_failure; /* the same for all its tiers */

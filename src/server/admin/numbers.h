@@ -13,6 +13,9 @@ struct limit_numbers {
     struct weir_stats stats;
     uint64_t missing;
     uint64_t shadow_denied;
+    uint64_t bans;
+    uint64_t bans_failed;
+    uint64_t denials_evicted;
     bool remote; /* a fleet decides it; the rest is for such limits only */
     int on_store_failure;
     uint64_t degraded;

@@ -78,8 +78,12 @@ int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_st
 
 /* Sets k->answer to what the limit has said. */
 void key_answer(const struct key_ask *k, const struct weir_answer *said);
-/* After that: counts the key as denied, or as one that a limit in shadow mode would have denied. */
+/* After that, unless it was a peek: counts the key as denied, also for the limit's ban, or as one
+ * that a limit in shadow mode would have denied. */
 void key_note(const struct key_ask *k, const struct weir_answer *said);
+
+/* Forgets the denials of the key that the limit's ban has counted on this node. */
+void key_forget_denials(const struct key_ask *k, struct weir_rules *rules);
 
 /* Returns the cost of a question that names none. */
 static inline uint64_t key_own_cost(const struct key_ask *k)
