@@ -169,7 +169,7 @@ static void what_is_wrong_is_told_and_changes_nothing(void **state)
          "-ERR UNITS: found '9223372036854775808', expected a whole number from 1 to "},
         {"WEIR.PENALIZE api al COST 1", "-ERR syntax error at 'COST', expected TIER t or UNITS n"},
         {"WEIR.BLOCK api al", "-ERR expected FOR ms|forever after the key"},
-        {"WEIR.BLOCK api al FOR", "-ERR syntax error at 'FOR', expected TIER t or FOR ms|forever"},
+        {"WEIR.BLOCK api al FOR", "-ERR syntax error at 'FOR', expected TIER t, FOR ms|forever or WHY text"},
         {"WEIR.BLOCK api al FOR 0", "-ERR FOR: found '0', expected a whole number from 1 to "},
         {"WEIR.BLOCK api al FOR ever",
          "-ERR FOR: found 'ever', expected a whole number from 1 to "},
