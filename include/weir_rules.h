@@ -25,7 +25,8 @@
  * value counts as missing. Names that no rule uses are ignored. The sources in
  * the file's `attributes` section may be passed as attributes themselves
  * ("header:X-User-Id", "query:api_key"; header names in any case): the rules
- * then derive the attribute.
+ * then derive the attribute. A file with that section must declare there every
+ * other attribute that its rules use (`NAME: request` if callers send it).
  *
  * THE ORDER: the block list, then the allow list, then the limits. All enforced
  * limits that apply are charged together or not at all (weir_check_several()).
@@ -115,6 +116,12 @@ typedef void (*weir_rules_message_fn)(void *arg, const struct weir_rules_message
 typedef void (*weir_rules_denied_fn)(void *arg, const char *limit, const void *key, size_t key_len);
 
 /*
+ * Called in the same way when the block list denies a request, with the rule file and the line at
+ * which the entry begins. They are for the operator's log: a client should not learn them.
+ */
+typedef void (*weir_rules_listed_fn)(void *arg, const char *file, unsigned line);
+
+/*
  * Start with WEIR_RULES_OPTIONS_INIT and set what you need; zero means the default. The
  * struct may grow at its end: `size` says which fields the caller knows.
  */
@@ -134,11 +141,13 @@ struct weir_rules_options {
                           STATE above. Copied */
     struct weir_fleet *fleet; /* decides limits whose `consistency` is not local; must outlive the
                                  rules. NULL: all limits are local */
+    weir_rules_listed_fn listed; /* called for every denial by the block list; may be NULL */
+    void *listed_arg;
 };
 
 #define WEIR_RULES_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                            \
+        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                      \
     }
 
 /*
@@ -246,14 +255,27 @@ struct weir_rules_question {
     unsigned reserved;    /* 0 */
 };
 
-/* What decided. */
+/* Why a request was allowed or denied. */
 enum weir_rules_reason {
-    WEIR_RULES_NO_LIMIT = 0, /* no limit applies: allowed */
-    WEIR_RULES_LIMIT = 1,    /* a limit: weir_rules_answer.limit */
-    WEIR_RULES_ALLOWED = 2,  /* the allow list */
-    WEIR_RULES_BLOCKED = 3,  /* the block list: NEVER */
-    WEIR_RULES_MISSING = 4   /* on_missing: deny, and the key has no value: NEVER */
+    WEIR_REASON_UNMATCHED = 0,  /* allowed: no limit applies */
+    WEIR_REASON_LIMIT = 1,      /* allowed or denied: by the units of a limit */
+    WEIR_REASON_ALLOW_LIST = 2, /* allowed: by the allow list */
+    WEIR_REASON_BLOCK_LIST = 3, /* NEVER: by the block list */
+    WEIR_REASON_MISSING = 4,  /* NEVER: the key has no value, and the limit has on_missing: deny */
+    WEIR_REASON_BLOCKED = 5,  /* denied: the key is blocked (WEIR_FLAG_BLOCKED) */
+    WEIR_REASON_BAN = 6,      /* denied: the key is banned (BANS, WEIR_FLAG_BANNED) */
+    WEIR_REASON_OVERLOAD = 7, /* denied: the table is full (WEIR_FLAG_FULL) */
+    WEIR_REASON_STORE = 8,    /* denied: the store did not answer, on_store_failure: closed */
+    WEIR_REASON_SHADOW = 9,   /* allowed, but a shadow limit would have denied */
+    WEIR_REASON_DEGRADED = 10 /* allowed without the store (WEIR_FLAG_DEGRADED) */
 };
+
+/*
+ * Returns the word that weir's protocols use for a reason: "unmatched", "limit", "allow_list",
+ * "block_list", "missing", "blocked", "ban", "overload", "store", "shadow" or "degraded"; "unknown"
+ * for any other number.
+ */
+WEIR_API const char *weir_rules_reason_name(int reason);
 
 /* answer.flags: a shadow limit would have denied. */
 #define WEIR_FLAG_SHADOW 0x100u

@@ -5,68 +5,38 @@
 #include "cli/buffer_format.h"
 #include "cli/grid.h"
 
-#define SECRET_FILE_MAX 65536
 #define ADMIN_OUTPUT_MAX (64u << 20)
 
 /* ---- address and secret ---- */
 
-static int take_secret(struct admin_client *c, struct text from, const char *source)
+/* Takes a secret that was read, or returns the exit code of the reader. */
+static int take_secret(struct admin_client *c, int code)
 {
-    struct text line = {"", 0};
-    while (line.len == 0 && from.len > 0) {
-        line = text_trim(text_cut(&from, '\n'));
+    if (code == CLI_OK && c->given.source != NULL) {
+        c->peer.secret = c->given.secret;
     }
-    if (line.len == 0 || line.len > HTTP_CLIENT_SECRET_MAX) {
-        return cli_complain(c->command, "%s: found a secret of %zu bytes, expected 1 to %d", source,
-                            line.len, HTTP_CLIENT_SECRET_MAX);
-    }
-    memcpy(c->secret, line.at, line.len);
-    c->secret[line.len] = 0;
-    c->source = source;
-    c->peer.secret = c->secret;
-    return CLI_OK;
-}
-
-static int read_secret_file(struct admin_client *c, const char *path)
-{
-    static char text[SECRET_FILE_MAX];
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return cli_complain(c->command, "--secret-file: cannot read %s: %m", path);
-    }
-    size_t n = fread(text, 1, sizeof text, file);
-    int code = ferror(file) != 0
-                   ? cli_complain(c->command, "--secret-file: cannot read %s: %m", path)
-                   : take_secret(c, (struct text){text, n}, path);
-    (void)fclose(file);
-    explicit_bzero(text, sizeof text);
     return code;
 }
 
 void admin_renew_secret(struct admin_client *c)
 {
-    if (c->source == NULL || c->source == c->found.path) {
+    if (c->given.source == NULL || c->given.source == c->found.path) {
         secret_file_find(c->peer.address, &c->found);
         if (c->found.secret[0] != 0) {
-            (void)take_secret(c, text_of(c->found.secret), c->found.path);
+            (void)take_secret(c, given_secret_take(&c->given, c->command, text_of(c->found.secret),
+                                                   c->found.path));
         }
     }
 }
 
 static int read_secret(struct admin_client *c, const char *file)
 {
-    static const char *const names[] = {"WEIR_ADMIN_SECRET", "WEIR_ADMIN_SECRETS"};
-    if (file != NULL) {
-        return read_secret_file(c, file);
+    static const char *const names[] = {"WEIR_ADMIN_SECRET", "WEIR_ADMIN_SECRETS", NULL};
+    int code = take_secret(c, given_secret_read(&c->given, c->command, file, names));
+    if (code == CLI_OK && c->given.source == NULL) {
+        admin_renew_secret(c);
     }
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *value = getenv(names[i]);
-        if (value != NULL && value[0] != 0) {
-            return take_secret(c, text_of(value), names[i]);
-        }
-    }
-    admin_renew_secret(c);
-    return CLI_OK;
+    return code;
 }
 
 int admin_open(struct admin_client *c, const struct cli_command *command, const char *address,
@@ -91,35 +61,29 @@ void admin_tell_messages(const json_t *messages)
 }
 
 /*
- * Explains a status: by the detail of a problem, or its title without one. Prints the messages of
- * an answer that refuses rules: they say where the rules are wrong.
+ * Explains a status. Prints the messages of an answer that refuses rules: they say where the rules
+ * are wrong.
  */
 static void put_status(const struct admin_client *c, const struct http_response *response,
                        struct buffer *out)
 {
     json_t *problem = json_loadb(response->body.at, response->body.len, 0, NULL);
-    const char *detail = json_text(problem, "detail");
-    const char *text = detail[0] != 0 ? detail : json_text(problem, "title");
     admin_tell_messages(json_object_get(problem, "messages"));
-    if (text[0] != 0) {
-        buffer_format(out, "%s (%d)", text, response->status);
-    } else {
-        buffer_format(out, "%s refused the request (%d)", c->peer.address, response->status);
-    }
+    http_put_status(out, &c->peer, response->status, problem);
     json_decref(problem);
 }
 
 static void put_access(const struct admin_client *c, int status, struct buffer *out)
 {
-    if (c->source == NULL && c->found.path[0] != 0) {
+    if (c->given.source == NULL && c->found.path[0] != 0) {
         buffer_format(out, "; %s %s", c->found.path, c->found.refused);
-    } else if (c->source == NULL) {
+    } else if (c->given.source == NULL) {
         buffer_format(out, "; give a secret with --secret-file FILE or WEIR_ADMIN_SECRET");
     } else {
         buffer_format(out, "; %s from %s",
                       status == 401 ? "the secret is"
                                     : "this needs a secret of the role admin; the given one is",
-                      c->source);
+                      c->given.source);
     }
 }
 
@@ -151,14 +115,11 @@ static int call_server(const struct admin_client *c, const struct http_call *cal
 
 int admin_fail(const struct admin_client *c, struct text text, struct buffer *why)
 {
-    struct buffer safe;
-    struct buffer *to = why != NULL ? why : &safe;
-    buffer_init(&safe, ADMIN_OUTPUT_MAX);
-    safe_put(to, text, false);
-    if (why == NULL) {
-        (void)cli_complain(c->command, "%.*s", TEXT_ARGS(buffer_text(&safe)));
+    if (why != NULL) {
+        safe_put(why, text, false);
+    } else {
+        cli_complain_of(c->command, text);
     }
-    buffer_finish(&safe);
     return CLI_FAILED;
 }
 

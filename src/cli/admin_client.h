@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
+#include "cli/given_secret.h"
 #include "cli/http_client.h"
 #include "cli/secret_file.h"
 
@@ -23,8 +24,7 @@
 struct admin_client {
     const struct cli_command *command; /* named in messages */
     struct http_peer peer;
-    const char *source; /* source of the secret; NULL: no secret */
-    char secret[HTTP_CLIENT_SECRET_MAX + 1];
+    struct given_secret given;
     struct secret_found found; /* the secret that the server has made, if no other is given */
 };
 

@@ -24,6 +24,8 @@
 #define CLI_FAILED 1 /* it ran but did not succeed */
 #define CLI_USAGE 2  /* bad input; nothing was done */
 #define CLI_STATE 3  /* weir serve: a state file failed while it was in use */
+#define CLI_DENIED 4 /* weir check, weir ask: the verdict is deny ... */
+#define CLI_NEVER 5  /* ... or never */
 
 struct cli_command;
 struct cli_given;
@@ -75,8 +77,9 @@ struct cli_command {
     }
 
 /* The row of each subcommand, defined in its file, listed in program.c. */
-extern const struct cli_command cli_bench_load, cli_config_check, cli_config_show, cli_ctl,
-    cli_demo, cli_help, cli_replay, cli_simulate, cli_serve, cli_top, cli_version;
+extern const struct cli_command cli_ask, cli_bench_load, cli_check, cli_config_check,
+    cli_config_show, cli_ctl, cli_demo, cli_help, cli_replay, cli_simulate, cli_serve, cli_top,
+    cli_version;
 
 /*
  * The program's name and its commands, with NULL after the last. They are defined in program.c;
@@ -143,6 +146,9 @@ int cli_complain(const struct cli_command *command, const char *format, ...)
 
 /* Does the same for a command that cannot go on. Returns CLI_FAILED. */
 #define cli_fail(command, ...) ((void)cli_complain((command), __VA_ARGS__), CLI_FAILED)
+
+/* Prints a message that has text from another program, made safe for a terminal. */
+void cli_complain_of(const struct cli_command *command, struct text text);
 
 /* Prints "weir top: --interval: found '1y', expected " and the rest. Returns CLI_USAGE. */
 int cli_expected(const struct cli_value *value, const char *format, ...)

@@ -5,14 +5,13 @@
 #ifndef WEIR_CLI_HTTP_CLIENT_H
 #define WEIR_CLI_HTTP_CLIENT_H
 
+#include <jansson.h>
 #include <stdint.h>
 
 #include <weir.h>
 
 #include "common/buffer.h"
 #include "wire/http_response.h"
-
-#define HTTP_CLIENT_SECRET_MAX 1024
 
 struct http_peer {
     const char *address; /* "127.0.0.1:8082", "[::1]:8082", "localhost:8082", "unix:PATH" */
@@ -42,6 +41,13 @@ void http_result_finish(struct http_result *r);
  */
 int http_call(const struct http_peer *peer, const struct http_call *call,
               struct http_result *result, struct weir_error *error);
+
+/*
+ * Explains a status to a person: by the detail of the problem (RFC 9457) that came with it,
+ * otherwise by its title. `problem` may be NULL.
+ */
+void http_put_status(struct buffer *out, const struct http_peer *peer, int status,
+                     const json_t *problem);
 
 /* Appends a percent-encoded text to a target. Letters, digits and "-._~" are not encoded. */
 void http_put_encoded(struct buffer *target, struct text text);

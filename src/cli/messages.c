@@ -2,6 +2,7 @@
 #include <stdarg.h>
 
 #include "cli/cli.h"
+#include "cli/grid.h"
 
 int cli_complain(const struct cli_command *command, const char *format, ...)
 {
@@ -13,6 +14,15 @@ int cli_complain(const struct cli_command *command, const char *format, ...)
     (void)fputc('\n', stderr);
     va_end(list);
     return CLI_USAGE;
+}
+
+void cli_complain_of(const struct cli_command *command, struct text text)
+{
+    struct buffer safe;
+    buffer_init(&safe, 4 * text.len + 1); /* a byte that is not visible takes four: \xNN */
+    safe_put(&safe, text, false);
+    (void)cli_complain(command, "%.*s", TEXT_ARGS(buffer_text(&safe)));
+    buffer_finish(&safe);
 }
 
 int cli_expected(const struct cli_value *value, const char *format, ...)

@@ -7,7 +7,8 @@ import threading
 import time
 
 WEIR = os.path.join(os.environ["WEIR_BUILD_DIR"], "weir")
-NAMES = ["verdict", "limit", "quota", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms", "flags"]
+NAMES = ["verdict", "limit", "quota", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms", "flags",
+         "reason"]
 RULES = """\
 limits:
   - {name: api, when: {path: /api/**}, key: [user], rate: 1000/day}

@@ -183,7 +183,7 @@ static void ask_both(unsigned index, void *arg)
         struct weir_rules_answer a;
         threads_require(ask(s->rules, WEIR_PEEK, &a) == 0);
         threads_require(a.answer.verdict == WEIR_ALLOW);
-        bool listed = a.reason == WEIR_RULES_ALLOWED;
+        bool listed = a.reason == WEIR_REASON_ALLOW_LIST;
         threads_require(listed || strcmp(a.limit, "door") == 0);
         (void)threads_add(&s->seen[listed], 1);
     }

@@ -64,7 +64,7 @@ struct crowd {
 
 static void count(struct crowd *all, const char *reply)
 {
-    bool plain = strstr(reply, " '']") != NULL;
+    bool plain = strstr(reply, " '' 'limit']") != NULL;
     if (plain && strncmp(reply, "['allow'", 8) == 0) {
         (void)threads_add(&all->allowed, 1);
     } else if (plain && strncmp(reply, "['deny'", 7) == 0) {

@@ -54,7 +54,7 @@ static unsigned count(const char *reply, const char *text)
 static void note(struct crowd *all, const char *reply)
 {
     unsigned answers = count(reply, "['");
-    if (answers == count(reply, " '']")) {
+    if (answers == count(reply, " '' 'limit']")) {
         (void)threads_add(&all->allowed, count(reply, "['allow'"));
         (void)threads_add(&all->denied, count(reply, "['deny'"));
     }

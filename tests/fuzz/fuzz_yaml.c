@@ -165,9 +165,10 @@ static void ask(struct weir_rules *rules)
         int e = weir_rules_ask_at(rules, &q, T0 + i, &a, &error);
         if (e == 0) {
             require(a.answer.verdict >= WEIR_ALLOW && a.answer.verdict <= WEIR_NEVER);
-            require(a.reason != WEIR_RULES_LIMIT || a.limit[0] != 0);
-            require(a.reason == WEIR_RULES_LIMIT || a.limit[0] == 0 ||
-                    a.reason == WEIR_RULES_MISSING);
+            bool by_list = a.reason == WEIR_REASON_ALLOW_LIST || a.reason == WEIR_REASON_BLOCK_LIST;
+            require(a.reason >= WEIR_REASON_UNMATCHED && a.reason <= WEIR_REASON_DEGRADED);
+            require((a.applied > 0 && !by_list) == (a.limit[0] != 0) ||
+                    a.reason == WEIR_REASON_MISSING);
         } else {
             require(e == WEIR_EATTRIBUTE || e == WEIR_EINVAL || e == WEIR_ETIME ||
                     e == WEIR_ENOTSUP || e == WEIR_ECOST);

@@ -23,7 +23,8 @@
 #define T0 (UINT64_C(1767225600) * WEIR_SECOND)
 
 static const char rules_text[] =
-    "attributes: {tier: ['header:X-Tier', 'file:tiers.csv by user']}\n"
+    "attributes: {tier: ['header:X-Tier', 'file:tiers.csv by user'], user: request, plan: "
+    "request}\n"
     "allow: [{ip: [10.0.0.0/8, 'file:allow.cidr']}]\n"
     "block: [{user: [mallory, 'file:names.txt']}, {ip: 192.0.2.66}]\n"
     "limits:\n"
@@ -107,12 +108,12 @@ static void require_all(struct weir_rules *rules, unsigned trial)
     REQUIRE(GETS(rules, who, {"plan", "none"}) == 20);
     static const char *const blocked[] = {"mallory", "eve"};
     for (size_t i = 0; i < 2; i++) {
-        REQUIRE(ASK(rules, {"user", blocked[i]}).reason == WEIR_RULES_BLOCKED);
+        REQUIRE(ASK(rules, {"user", blocked[i]}).reason == WEIR_REASON_BLOCK_LIST);
     }
-    REQUIRE(ASK(rules, {"ip", "192.0.2.66"}).reason == WEIR_RULES_BLOCKED);
-    REQUIRE(ASK(rules, {"ip", "10.1.2.3"}).reason == WEIR_RULES_ALLOWED);
-    REQUIRE(ASK(rules, {"ip", "198.51.100.9"}).reason == WEIR_RULES_ALLOWED);
-    REQUIRE(ASK(rules, {"ip", "203.0.113.1"}).reason == WEIR_RULES_NO_LIMIT);
+    REQUIRE(ASK(rules, {"ip", "192.0.2.66"}).reason == WEIR_REASON_BLOCK_LIST);
+    REQUIRE(ASK(rules, {"ip", "10.1.2.3"}).reason == WEIR_REASON_ALLOW_LIST);
+    REQUIRE(ASK(rules, {"ip", "198.51.100.9"}).reason == WEIR_REASON_ALLOW_LIST);
+    REQUIRE(ASK(rules, {"ip", "203.0.113.1"}).reason == WEIR_REASON_UNMATCHED);
     struct weir_rules_answer a = ASK(rules, {"path", "/search"}, {"user", "olga"});
     REQUIRE(a.answer.quota == 7 && strcmp(a.limit, "tiered") == 0);
     a = ASK(rules, {"path", "/search"}, {"user", "paul"});

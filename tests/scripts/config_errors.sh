@@ -71,6 +71,21 @@ for name in $(cd "$dir/config" && for f in *.yaml *.sh */; do n=${f%/}; n=${n%.y
     compare "$name"
 done
 
+# Which attributes only callers can give: those of good rules, with and without a section `attributes`.
+sent() {
+    (cd "$dir/config" && "$weir" config check "$1" 2>/dev/null) | sed -n '2,$p' >"$dir/out"
+    if [ "$(cat "$dir/out")" != "$2" ]; then
+        echo "$1: found '$(cat "$dir/out")' after the first line, expected '$2'" >&2
+        failed=1
+    fi
+    cat "$dir/out" >>"$dir/all"
+}
+sent attributes_declared.yaml 'callers must send: tokens, tenant'
+sent good.yaml 'callers must send: user, tokens'
+sent keys_with_an_address.yaml ''
+printf 'limits: [{name: a, when: {plan: x}, key: [user|ip], rate: 1/s}]\n' >"$dir/config/plain"
+sent plain 'callers must send: user, plan'
+
 # What is wrong with the command itself, one in each line of usage.args.
 while IFS= read -r arguments; do
     rc=0
@@ -150,6 +165,7 @@ pattern() {
 missing=0
 for file in rules/file/document rules/file/fields rules/file/files rules/file/config rules/file/limits rules/file/consistency \
     rules/file/tiers rules/file/conditions rules/file/sections rules/file/adhoc rules/file/config_check rules/file/problems \
+    rules/file/attributes rules/file/warnings \
     rules/compiled/ruleset rules/value/number rules/value/quantity rules/value/csv rules/value/address rules/value/path \
     rules/value/pattern cli/config/config_command cli/config/config_store; do
     texts "$WEIR_SOURCE_DIR/src/$file.c" >"$dir/texts"

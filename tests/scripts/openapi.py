@@ -219,7 +219,7 @@ def expect(found, **members):
 
 RULES = """\
 block: [{user: [mallory]}]
-attributes: {user: ['header:X-User']}
+attributes: {user: ['header:X-User'], a: request, b: request}
 limits:
   - {name: api, when: {path: /api/**}, key: [user], rate: 2/h}
   - {name: pairs, key: [a, b], when: {path: /pairs}, rate: 5/min, burst: 3}

@@ -23,6 +23,18 @@ done
 "$weir" replay --quiet - <"$dir/example" 2>"$dir/err" | cmp - "$dir/expected" || die "the example, by -"
 [ ! -s "$dir/err" ] || die "--quiet is not quiet"
 
+# 1,100 at 100 per 60, of which 1,000 come a second later: the reference lets all of them in, and a warning says so.
+awk 'BEGIN { print 100; print 60; print 1100; for (i = 0; i < 1100; i++) print "request a", (i >= 100) }' >"$dir/steps"
+"$weir" replay "$dir/steps" >"$dir/out" 2>"$dir/err"
+[ "$(grep -c allow "$dir/out")" = 1100 ] || die "the stepped bucket is not that of the reference"
+grep -q 'warning: found a capacity of 100 above the window of 60.*--algorithm token_bucket' "$dir/err" || die "no warning"
+"$weir" replay --algorithm token_bucket "$dir/steps" >"$dir/out" 2>"$dir/err"
+[ "$(grep -c allow "$dir/out")" = 101 ] || die "the token bucket does not limit"
+if grep -q warning "$dir/err"; then die "a warning that is not for this algorithm"; fi
+"$weir" replay --quiet --algorithm gcra "$dir/steps" | cmp - "$dir/out" || die "gcra is not token_bucket"
+"$weir" replay --quiet "$dir/example" >/dev/null 2>"$dir/err"
+[ ! -s "$dir/err" ] || die "a warning without a reason"
+
 # A bad line: its number, nothing printed for it, the rest goes on, exit code 2.
 rc=0
 printf '1\n10\n3\nrequest a 0\nreqest a 0\nrequest b 0\n' | "$weir" replay --quiet >"$dir/out" 2>"$dir/err" || rc=$?

@@ -58,7 +58,7 @@ static inline void say_check(struct server_client *c, unsigned cost)
 static inline void get_check(struct server_client *c, unsigned cost)
 {
     char expected[128];
-    (void)snprintf(expected, sizeof expected, "['allow' 'api' 1000000 %u 0 0 0 '']", cost);
+    (void)snprintf(expected, sizeof expected, "['allow' 'api' 1000000 %u 0 0 0 '' 'limit']", cost);
     assert_string_equal(server_reply(c), expected);
 }
 

@@ -281,7 +281,7 @@ static void a_key_is_looked_at_reset_blocked_and_unblocked(void **state)
     ask("GET /v1/keys?limit=api&key=ann", "");
     assert_status(200);
     assert_body_has("\"verdict\":\"deny\"");
-    assert_body_has("\"blocked_ms\":0}");
+    assert_body_has("\"blocked_ms\":0,\"reason\":\"limit\"}");
     ask("POST /v1/keys/reset", "{\"limit\":\"api\",\"key\":\"ann\"}");
     assert_int_equal(admin_number(&a, "remaining"), 3);
     ask("POST /v1/keys/block", "{\"limit\":\"api\",\"key\":\"ann\",\"for_ms\":60000}");

@@ -108,7 +108,10 @@ static void denials_at_the_gateways_endpoint_and_of_reservations_count(void **st
 
 static void unblocking_lifts_a_ban_and_forgets_its_denials(void **state)
 {
-    check(LOGIN("eve"), 4);
+    check(LOGIN("eve"), 3);
+    assert_body("\"reason\":\"limit\"", true);
+    check(LOGIN("eve"), 1);
+    assert_body("\"reason\":\"ban\"", true);
     assert_banned("eve", true);
     ask("POST /v1/keys/unblock", LOGIN("eve"));
     assert_int_equal(a.status, 200);

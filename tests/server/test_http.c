@@ -12,9 +12,10 @@ static void the_first_of_a_thousand_a_day_is_allowed(void **state)
     check("{\"limit\":\"api\",\"key\":\"alice\"}");
     assert_status(200);
     assert_true(http_has_line(&a, "Content-Type: application/json"));
-    assert_string_equal(
-        a.body, "{\"verdict\":\"allow\",\"limit\":\"api\",\"quota\":1000,\"remaining\":999,"
-                "\"retry_after_ms\":0,\"reset_after_ms\":86400,\"delay_ms\":0,\"flags\":[]}");
+    assert_string_equal(a.body,
+                        "{\"verdict\":\"allow\",\"limit\":\"api\",\"quota\":1000,\"remaining\":999,"
+                        "\"retry_after_ms\":0,\"reset_after_ms\":86400,\"delay_ms\":0,\"flags\":[],"
+                        "\"reason\":\"limit\"}");
 }
 
 static void attributes_and_a_name_count_in_the_same_bucket(void **state)

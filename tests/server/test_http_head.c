@@ -141,7 +141,7 @@ static uint64_t cpu_ns(void)
            (uint64_t)(r.ru_utime.tv_usec + r.ru_stime.tv_usec) * 1000;
 }
 
-#define CHUNKS 10000
+#define CHUNKS 1750 /* with the pieces fewer than HTTP_CHUNKS_MAX */
 #define PIECES 250
 #define BODIES 10
 #define CHUNK "1\r\n\n\r\n" /* it ends as a body may end */
@@ -200,6 +200,36 @@ static void a_chunked_body_in_pieces_costs_what_another_body_costs(void **state)
     server_disconnect(&c);
     server_disconnect(&other);
     server_world_stop(&world);
+}
+
+/* ---- the OpenAPI document ---- */
+
+/* Returns the CPU time of some requests, with that of this client. */
+static uint64_t get_some(const char *path)
+{
+    char request[128];
+    int fd = connect_now();
+    uint64_t before = cpu_ns();
+    (void)snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+    for (unsigned i = 0; i < 50; i++) {
+        say(fd, request);
+        assert_true(http_receive(fd, &a));
+        assert_int_equal(a.status, 200);
+    }
+    (void)close(fd);
+    return cpu_ns() - before;
+}
+
+/* When it was composed for each request, it took a hundred times as long as a short reply. */
+static void the_openapi_document_costs_little_more_than_a_short_reply(void **state)
+{
+    (void)get_some("/openapi.json");
+    uint64_t brief = get_some("/healthz");
+    uint64_t document = get_some("/openapi.json");
+    if (document > 5 * brief) {
+        fail_msg("the document took %llu us of CPU time, a short reply %llu us",
+                 (unsigned long long)document / 50000, (unsigned long long)brief / 50000);
+    }
 }
 
 /* ---- JSON ---- */
@@ -265,6 +295,7 @@ int main(void)
         cmocka_unit_test(a_complete_request_is_refused_without_ending_the_connection),
         cmocka_unit_test(a_good_head_gets_a_100_and_then_the_answer),
         cmocka_unit_test(a_chunked_body_in_pieces_costs_what_another_body_costs),
+        cmocka_unit_test(the_openapi_document_costs_little_more_than_a_short_reply),
         cmocka_unit_test(json_has_a_bound_on_its_values),
         cmocka_unit_test(the_largest_questions_are_within_the_bound),
     };

@@ -43,7 +43,7 @@ static void compare_body(const struct oracle_vector *v, size_t i, const char *li
     int n = snprintf(expected, sizeof expected,
                      "\"verdict\":\"%s\",\"limit\":\"%s\",\"quota\":%" PRIu64
                      ",\"remaining\":%" PRIu64 ",\"retry_after_ms\":%s,\"reset_after_ms\":%" PRIu64
-                     ",\"delay_ms\":%" PRIu64 ",\"flags\":[]}",
+                     ",\"delay_ms\":%" PRIu64 ",\"flags\":[],\"reason\":\"limit\"}",
                      server_vector_verdicts[e->verdict], limit, v->trace.rule.quota, e->remaining,
                      retry, server_vector_ms(v, e->reset), server_vector_ms(v, e->delay));
     size_t length = strlen(answer.body);

@@ -229,6 +229,34 @@ static void over_http_it_is_the_same(void **state)
     access_close(o.access);
 }
 
+/* Connections whose refusals wait make room for the operator, who has the same address. */
+static void refusals_that_wait_do_not_lock_the_operator_out(void **state)
+{
+    enum { MANY = 2 * SERVER_ADMIN_PER_ADDRESS };
+    static const char wrong[] =
+        "GET /v1/mode HTTP/1.1\r\nHost: localhost\r\nWeir-Secret: no\r\n\r\n";
+    static struct http_answer a;
+    static struct http_server s; /* only its address is used */
+    struct server_world w;
+    struct server_options o = server_world_options();
+    int fds[MANY];
+    o.access = secrets("check-1", "admin-1");
+    o.listen[PROTOCOL_ADMIN] = "127.0.0.1:0";
+    server_world_start(&w, rules, &o);
+    make_suspect(&w.server);
+    (void)server_address(&w.server, PROTOCOL_ADMIN, s.address, sizeof s.address);
+    for (unsigned i = 0; i < MANY; i++) {
+        fds[i] = http_connect(&s);
+        http_send(fds[i], wrong, sizeof wrong - 1);
+    }
+    http_ask(&s, "GET /v1/mode", "Weir-Secret: admin-1\r\n", "", &a);
+    assert_int_equal(a.status, 200);
+    for (unsigned i = 0; i < MANY; i++) {
+        (void)close(fds[i]);
+    }
+    stop(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +268,7 @@ int main(void)
         cmocka_unit_test(a_right_secret_of_the_same_address_is_answered_at_once),
         cmocka_unit_test(ten_wrong_secrets_end_the_connection_when_the_last_refusal_is_out),
         cmocka_unit_test(over_http_it_is_the_same),
+        cmocka_unit_test(refusals_that_wait_do_not_lock_the_operator_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,8 @@ static void get_something(struct server_client *c, uint64_t kind, unsigned i)
     } else if (kind == 1) {
         assert_non_null(strstr(reply, "['allow' 'here' 1000000 1000000 0"));
     } else {
-        (void)snprintf(expected, sizeof expected, "['allow' 'api' 1000000 %u 0 0 0 '']", i + 1);
+        (void)snprintf(expected, sizeof expected, "['allow' 'api' 1000000 %u 0 0 0 '' 'limit']",
+                       i + 1);
         assert_string_equal(reply, expected);
     }
 }

@@ -6,12 +6,12 @@
 
 #include "server/pending_story.h"
 
-/* Appends "['allow' 'api' 1000000 cost 0 0 0 '']". */
+/* Appends "['allow' 'api' 1000000 cost 0 0 0 '' 'limit']". */
 static void add_check(char *to, size_t size, unsigned cost)
 {
     size_t n = strlen(to);
-    (void)snprintf(to + n, size - n, "%s['allow' 'api' 1000000 %u 0 0 0 '']", n > 1 ? " " : "",
-                   cost);
+    (void)snprintf(to + n, size - n, "%s['allow' 'api' 1000000 %u 0 0 0 '' 'limit']",
+                   n > 1 ? " " : "", cost);
 }
 
 static void queue(struct server_client *c, const char *words)
@@ -47,8 +47,9 @@ static void a_reply_of_exec_waits_for_all_its_answers(void **state)
     slow_await(scene, 1);
     slow_answer(scene, 1);
     (void)snprintf(expected, sizeof expected,
-                   "['a' ['allow' 'api' 1000000 1 0 0 0 ''] ['allow' 'api' 1000000 2 0 0 0 ''] 'b' "
-                   "['allow' 'api' 1000000 3 0 0 0 ''] 'c']");
+                   "['a' ['allow' 'api' 1000000 1 0 0 0 '' 'limit'] ['allow' 'api' 1000000 2 0 0 0 "
+                   "'' 'limit'] 'b' "
+                   "['allow' 'api' 1000000 3 0 0 0 '' 'limit'] 'c']");
     assert_string_equal(server_reply(&c), expected);
     assert_string_equal(server_reply(&c), "+PONG");
     server_disconnect(&c);
@@ -73,9 +74,10 @@ static void answers_that_come_at_once_need_not_wait(void **state)
     struct server_client c;
     server_connect(&c, scene->resp);
     slow_plan(scene, (struct fake_plan){.at_once = 1});
-    SERVER_TALK(&c, {"MULTI", "+OK"}, {"WEIR.CHECK api alice COST 4", "+QUEUED"},
-                {"WEIR.CHECK here alice", "+QUEUED"},
-                {"EXEC", "[['allow' 'api' 1000000 4 0 0 0 ''] ['allow' 'here' 1000000 999999 ..."});
+    SERVER_TALK(
+        &c, {"MULTI", "+OK"}, {"WEIR.CHECK api alice COST 4", "+QUEUED"},
+        {"WEIR.CHECK here alice", "+QUEUED"},
+        {"EXEC", "[['allow' 'api' 1000000 4 0 0 0 '' 'limit'] ['allow' 'here' 1000000 999999 ..."});
     assert_int_equal(slow_deferred(scene), 0);
     server_disconnect(&c);
 }
@@ -160,7 +162,8 @@ static void a_full_queue_of_questions_is_at_the_store_at_once(void **state)
     expect_queued(&c, ALL);
     slow_await(scene, ALL);
     slow_answer(scene, ALL);
-    assert_memory_equal(server_reply(&c), "[['allow' 'api' 1000000 7 0 0 0 ''] ['allow' ", 45);
+    assert_memory_equal(server_reply(&c), "[['allow' 'api' 1000000 7 0 0 0 '' 'limit'] ['allow' ",
+                        45);
     expect_queued(&c, 1);
     assert_string_equal(server_reply(&c), "[+PONG]");
     server_disconnect(&c);
@@ -201,7 +204,8 @@ static void what_waits_with_transactions_is_bounded(void **state)
     assert_int_equal(pthread_create(&store, NULL, answer_all_the_time, &ends), 0);
     for (size_t i = 0; i < sent / text.len; i++) {
         expect_queued(&c, ECHOES + 1);
-        assert_memory_equal(server_reply(&c), "[['allow' 'api' 1000000 1 0 0 0 ''] 'xxx", 40);
+        assert_memory_equal(server_reply(&c), "[['allow' 'api' 1000000 1 0 0 0 '' 'limit'] 'xxx",
+                            40);
     }
     threads_set(&ends, 1);
     assert_int_equal(pthread_join(store, NULL), 0);
@@ -237,7 +241,7 @@ static void clients_may_leave_while_answers_are_out(void **state)
     assert_int_equal(pthread_create(&store, NULL, answer_all_the_time, &ends), 0);
     server_connect(&c, scene->resp);
     SERVER_TALK(&c, {"MULTI", "+OK"}, {"WEIR.CHECK api alice COST 9", "+QUEUED"},
-                {"EXEC", "[['allow' 'api' 1000000 9 0 0 0 '']]"});
+                {"EXEC", "[['allow' 'api' 1000000 9 0 0 0 '' 'limit']]"});
     slow_await(scene, 0);
     threads_set(&ends, 1);
     assert_int_equal(pthread_join(store, NULL), 0);
@@ -259,7 +263,7 @@ static void who_has_said_all_still_gets_the_reply_of_exec(void **state)
     slow_answer(scene, 3);
     slow_await(scene, 1); /* the block is looked at once more */
     slow_answer(scene, 1);
-    assert_memory_equal(server_reply(&c), "[['allow' 'api' 1000000 2 0 0 0 ''] [", 37);
+    assert_memory_equal(server_reply(&c), "[['allow' 'api' 1000000 2 0 0 0 '' 'limit'] [", 37);
     assert_string_equal(server_reply(&c), "end");
     server_disconnect(&c);
 }

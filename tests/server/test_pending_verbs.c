@@ -69,7 +69,7 @@ static void a_blocked_key_is_asked_for_how_long(void **state)
     answer_in_turn(2);
     assert_true(http_receive(fd, &a));
     assert_int_equal(a.status, 200);
-    assert_non_null(strstr(a.body, "\"blocked_ms\":2}"));
+    assert_non_null(strstr(a.body, "\"blocked_ms\":2,\"reason\":\"blocked\"}"));
     assert_asked(0, REMOTE_PEEK, 1, 0);
     assert_asked(1, REMOTE_PEEK, 0, 0);
     slow_forget(scene);
@@ -77,7 +77,7 @@ static void a_blocked_key_is_asked_for_how_long(void **state)
               "{\"limit\":\"api\",\"key\":\"alice\",\"for_ms\":2}");
     answer_in_turn(3);
     assert_true(http_receive(fd, &a));
-    assert_non_null(strstr(a.body, "\"blocked_ms\":2}"));
+    assert_non_null(strstr(a.body, "\"blocked_ms\":2,\"reason\":\"blocked\"}"));
     assert_asked(0, REMOTE_BLOCK, 0, 2 * WEIR_MILLISECOND);
     (void)close(fd);
 }

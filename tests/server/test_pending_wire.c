@@ -77,7 +77,7 @@ static void a_batch_asks_all_at_once_and_answers_in_order(void **state)
                            "\"remaining\":2,",
                            "\"remaining\":999999,",
                            "\"remaining\":3,",
-                           "]}]}"};
+                           "],\"reason\":\"limit\"}]}"};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         at = strstr(at, parts[i]);
         assert_non_null(at);
@@ -155,7 +155,7 @@ static void answers_without_the_store_say_so(void **state)
     send_check(fd, 1);
     slow_await(scene, 2);
     slow_answer(scene, 2);
-    assert_string_equal(server_reply(&c), "['allow' 'api' 1000000 1 0 0 0 'degraded']");
+    assert_string_equal(server_reply(&c), "['allow' 'api' 1000000 1 0 0 0 'degraded' 'degraded']");
     assert_true(http_receive(fd, &a));
     assert_int_equal(a.status, 200);
     assert_non_null(strstr(a.body, "\"flags\":[\"degraded\"]"));
@@ -204,7 +204,7 @@ static void a_shadow_limit_that_a_fleet_decides_denies_nobody(void **state)
     threads_require(server_say(&c, "WEIR.CHECK quiet alice"));
     slow_await(scene, 1);
     slow_answer(scene, 1);
-    assert_string_equal(server_reply(&c), "['allow' 'quiet' 1000000 1 0 0 0 'shadow']");
+    assert_string_equal(server_reply(&c), "['allow' 'quiet' 1000000 1 0 0 0 'shadow' 'shadow']");
     server_disconnect(&c);
     scrape();
     assert_non_null(strstr(a.body, "weir_shadow_denied_total{limit=\"quiet\"} 1\n"));

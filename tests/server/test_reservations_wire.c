@@ -68,19 +68,19 @@ static void resp2_answers_nine_values_then_eight(void **state)
 {
     const char *id =
         reserve("WEIR.RESERVE api al COST 6 TTL 5000", "['allow' 'api' 10 4 0 36000 0 '' '");
-    assert_string_equal(ask("WEIR.SETTLE", id, "2"), "['allow' 'api' 10 8 0 12000 0 '']");
+    assert_string_equal(ask("WEIR.SETTLE", id, "2"), "['allow' 'api' 10 8 0 12000 0 '' 'limit']");
     id = reserve("WEIR.RESERVE api al", "['allow' 'api' 10 7 0 18000 0 '' '");
-    assert_string_equal(ask("WEIR.CANCEL", id, ""), "['allow' 'api' 10 8 0 12000 0 '']");
+    assert_string_equal(ask("WEIR.CANCEL", id, ""), "['allow' 'api' 10 8 0 12000 0 '' 'limit']");
     id = reserve("weir.reserve pair acme al tier pro cost 10",
                  "['allow' 'pair' 100 90 0 6000 0 '' '");
-    assert_string_equal(ask("weir.settle", id, "1"), "['allow' 'pair' 100 99 0 600 0 '']");
+    assert_string_equal(ask("weir.settle", id, "1"), "['allow' 'pair' 100 99 0 600 0 '' 'limit']");
     assert_string_equal(server_ask(&client, "WEIR.RESERVE api al COST 9"),
-                        "['deny' 'api' 10 8 6000 12000 0 '' null]");
+                        "['deny' 'api' 10 8 6000 12000 0 '' null 'limit']");
     assert_string_equal(server_ask(&client, "WEIR.RESERVE api al COST 11"),
-                        "['never' 'api' 10 8 -1 12000 0 '' null]");
+                        "['never' 'api' 10 8 -1 12000 0 '' null 'limit']");
 }
 
-static void resp3_names_the_ninth(void **state)
+static void resp3_names_the_reservation_before_the_reason(void **state)
 {
     assert_memory_equal(server_ask(&client, "HELLO 3"), "{'server'", 9);
     const char *id = reserve("WEIR.RESERVE api al COST 6",
@@ -89,11 +89,12 @@ static void resp3_names_the_ninth(void **state)
                              "'', 'reservation' '");
     assert_string_equal(ask("WEIR.SETTLE", id, "10"),
                         "{'verdict' 'deny', 'limit' 'api', 'quota' 10, 'remaining' 0, "
-                        "'retry_after_ms' 6000, 'reset_after_ms' 60000, 'delay_ms' 0, 'flags' ''}");
+                        "'retry_after_ms' 6000, 'reset_after_ms' 60000, 'delay_ms' 0, 'flags' '', "
+                        "'reason' 'limit'}");
     assert_string_equal(server_ask(&client, "WEIR.RESERVE api al"),
                         "{'verdict' 'deny', 'limit' 'api', 'quota' 10, 'remaining' 0, "
                         "'retry_after_ms' 6000, 'reset_after_ms' 60000, 'delay_ms' 0, 'flags' '', "
-                        "'reservation' null}");
+                        "'reservation' null, 'reason' 'limit'}");
 }
 
 static void what_is_wrong_is_told(void **state)
@@ -120,7 +121,7 @@ static void what_is_wrong_is_told(void **state)
         {"WEIR.SETTLE abc -1", "-ERR found '-1', expected how many units were used"},
         {"WEIR.SETTLE abc many", "-ERR found 'many', expected how many units were used"},
         {"WEIR.CANCEL abc 1", "-ERR wrong number of arguments for 'weir.cancel' command"},
-        {"WEIR.PEEK api al", "['allow' 'api' 10 10 0 0 0 '']"},
+        {"WEIR.PEEK api al", "['allow' 'api' 10 10 0 0 0 '' 'limit']"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         assert_string_equal(server_ask(&client, rows[i].words), rows[i].reply);
@@ -147,7 +148,7 @@ static void the_time_to_live_is_a_minute_or_as_asked(void **state)
     (void)threads_add(&world.now_ns, 60 * WEIR_SECOND);
     assert_string_equal(ask("WEIR.CANCEL", one, ""), "-NORESERVATION the reservation has expired");
     assert_string_equal(ask("WEIR.CANCEL", two, ""),
-                        "['allow' 'day' 1000000 999999 0 86340000 0 '']");
+                        "['allow' 'day' 1000000 999999 0 86340000 0 '' 'limit']");
 }
 
 static void what_a_reload_took_away_is_told(void **state)
@@ -178,14 +179,14 @@ static void http_speaks_of_the_same_table(void **state)
     assert_true(http_has_line(&answer, "Content-Type: application/json"));
     const char *id = strstr(answer.body, ",\"flags\":[],\"reservation\":\"");
     assert_non_null(id);
-    assert_string_equal(id + 27 + 32, "\"}");
+    assert_string_equal(id + 27 + 32, "\",\"reason\":\"limit\"}");
     (void)snprintf(body, sizeof body, "{\"reservation\":\"%.32s\",\"actual\":2}", id + 27);
     post("/v1/settle", body);
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer.body,
                         "{\"verdict\":\"allow\",\"limit\":\"api\",\"quota\":10,\"remaining\":8,"
                         "\"retry_after_ms\":0,\"reset_after_ms\":12000,\"delay_ms\":0,"
-                        "\"flags\":[]}");
+                        "\"flags\":[],\"reason\":\"limit\"}");
     post("/v1/settle", body);
     assert_int_equal(answer.status, 404);
     assert_true(http_has_line(&answer, "Content-Type: application/problem+json"));
@@ -206,7 +207,7 @@ static void http_says_no_as_check_does_with_no_reservation(void **state)
     assert_int_equal(answer.status, 429);
     assert_int_equal(http_retry_after(&answer), 6);
     assert_non_null(strstr(answer.body, "\"verdict\":\"deny\""));
-    assert_non_null(strstr(answer.body, ",\"reservation\":null}"));
+    assert_non_null(strstr(answer.body, ",\"reservation\":null,\"reason\":\"limit\"}"));
     post("/v1/reserve", "{\"limit\":\"pair\",\"key\":[\"a\",\"b\"],\"tier\":\"pro\"}");
     assert_int_equal(answer.status, 200);
     post("/v1/reserve", "{\"limit\":\"api\",\"key\":\"al\",\"cost\":11}");
@@ -252,7 +253,8 @@ static void http_says_what_is_wrong(void **state)
             fail_msg("%s %s: found %d %s", rows[i].path, rows[i].body, answer.status, answer.body);
         }
     }
-    assert_string_equal(server_ask(&client, "WEIR.PEEK api al"), "['allow' 'api' 10 10 0 0 0 '']");
+    assert_string_equal(server_ask(&client, "WEIR.PEEK api al"),
+                        "['allow' 'api' 10 10 0 0 0 '' 'limit']");
 }
 
 /* ---- a table that is full ---- */
@@ -357,7 +359,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(resp2_answers_nine_values_then_eight, start, stop),
-        cmocka_unit_test_setup_teardown(resp3_names_the_ninth, start, stop),
+        cmocka_unit_test_setup_teardown(resp3_names_the_reservation_before_the_reason, start, stop),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_told, start, stop),
         cmocka_unit_test_setup_teardown(a_bad_settlement_leaves_the_reservation, start, stop),
         cmocka_unit_test_setup_teardown(the_time_to_live_is_a_minute_or_as_asked, start, stop),

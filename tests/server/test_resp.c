@@ -126,45 +126,48 @@ static void one_answer_has_eight_values(void **state)
     struct scene *s = *state;
     struct server_client *c = &s->client;
     SERVER_TALK(
-        c, {"WEIR.CHECK api alice", "['allow' 'api' 1000 999 0 86400 0 '']"},
-        {"WEIR.PEEK api alice", "['allow' 'api' 1000 999 0 86400 0 '']"},
-        {"WEIR.ASK path /api/x user alice COST 9", "['allow' 'api' 1000 990 0 864000 0 '']"},
-        {"WEIR.CHECK api alice COST 1001", "['never' 'api' 1000 990 -1 864000 0 '']"},
-        {"WEIR.CHECK api alice COST 991", "['deny' 'api' 1000 990 86400 864000 0 '']"},
-        {"WEIR.ASK path /else", "['allow' null 0 -1 0 0 0 '']"});
+        c, {"WEIR.CHECK api alice", "['allow' 'api' 1000 999 0 86400 0 '' 'limit']"},
+        {"WEIR.PEEK api alice", "['allow' 'api' 1000 999 0 86400 0 '' 'limit']"},
+        {"WEIR.ASK path /api/x user alice COST 9",
+         "['allow' 'api' 1000 990 0 864000 0 '' 'limit']"},
+        {"WEIR.CHECK api alice COST 1001", "['never' 'api' 1000 990 -1 864000 0 '' 'limit']"},
+        {"WEIR.CHECK api alice COST 991", "['deny' 'api' 1000 990 86400 864000 0 '' 'limit']"},
+        {"WEIR.ASK path /else", "['allow' null 0 -1 0 0 0 '' 'unmatched']"});
     (void)server_ask(c, "HELLO 3");
     SERVER_TALK(
         c,
         {"WEIR.CHECK api bob",
          "{'verdict' 'allow', 'limit' 'api', 'quota' 1000, 'remaining' 999, 'retry_after_ms' 0, "
-         "'reset_after_ms' 86400, 'delay_ms' 0, 'flags' ''}"},
+         "'reset_after_ms' 86400, 'delay_ms' 0, 'flags' '', 'reason' 'limit'}"},
         {"WEIR.ASK path /else",
          "{'verdict' 'allow', 'limit' null, 'quota' 0, 'remaining' -1, 'retry_after_ms' 0, "
-         "'reset_after_ms' 0, 'delay_ms' 0, 'flags' ''}"});
+         "'reset_after_ms' 0, 'delay_ms' 0, 'flags' '', 'reason' 'unmatched'}"});
 }
 
 static void check_and_ask_count_in_one_bucket(void **state)
 {
     struct scene *s = *state;
-    SERVER_TALK(&s->client, {"WEIR.CHECK pair bob 192.0.2.7", "['allow' 'pair' 2 1 0 30000 0 '']"},
-                {"WEIR.ASK path /pair user bob ip 192.0.2.7", "['allow' 'pair' 2 0 0 60000 0 '']"},
-                {"WEIR.CHECK pair bob 192.0.2.7", "['deny' 'pair' 2 0 30000 60000 0 '']"},
-                {"WEIR.CHECK pair bob ::ffff:192.0.2.7", "['deny' 'pair' 2 0 30000 60000 0 '']"},
-                {"WEIR.CHECK pair bob 192.0.2.8", "['allow' 'pair' 2 1 0 30000 0 '']"});
+    SERVER_TALK(
+        &s->client, {"WEIR.CHECK pair bob 192.0.2.7", "['allow' 'pair' 2 1 0 30000 0 '' 'limit']"},
+        {"WEIR.ASK path /pair user bob ip 192.0.2.7", "['allow' 'pair' 2 0 0 60000 0 '' 'limit']"},
+        {"WEIR.CHECK pair bob 192.0.2.7", "['deny' 'pair' 2 0 30000 60000 0 '' 'limit']"},
+        {"WEIR.CHECK pair bob ::ffff:192.0.2.7", "['deny' 'pair' 2 0 30000 60000 0 '' 'limit']"},
+        {"WEIR.CHECK pair bob 192.0.2.8", "['allow' 'pair' 2 1 0 30000 0 '' 'limit']"});
 }
 
 static void options_choose_tier_and_patience(void **state)
 {
     struct scene *s = *state;
-    SERVER_TALK(&s->client, {"WEIR.CHECK search u", "['allow' 'search' 10 9 0 6000 0 '']"},
-                {"WEIR.CHECK search u TIER pro", "['allow' 'search' 200 199 0 600 0 '']"},
-                {"WEIR.CHECK search u tier pro cost 2", "['allow' 'search' 200 197 0 1800 0 '']"},
-                {"WEIR.CHECK quiet u", "['allow' 'quiet' 1 0 0 60000 0 '']"},
-                {"WEIR.CHECK quiet u", "['allow' 'quiet' 1 0 0 60000 0 'shadow']"});
+    SERVER_TALK(
+        &s->client, {"WEIR.CHECK search u", "['allow' 'search' 10 9 0 6000 0 '' 'limit']"},
+        {"WEIR.CHECK search u TIER pro", "['allow' 'search' 200 199 0 600 0 '' 'limit']"},
+        {"WEIR.CHECK search u tier pro cost 2", "['allow' 'search' 200 197 0 1800 0 '' 'limit']"},
+        {"WEIR.CHECK quiet u", "['allow' 'quiet' 1 0 0 60000 0 '' 'limit']"},
+        {"WEIR.CHECK quiet u", "['allow' 'quiet' 1 0 0 60000 0 'shadow' 'shadow']"});
     const char *first = server_ask(&s->client, "WEIR.CHECK queue u MAXWAIT 1000");
     assert_memory_equal(first, "['allow' 'queue'", 16);
     const char *second = server_ask(&s->client, "WEIR.CHECK queue u MAXWAIT 1000");
-    assert_non_null(strstr(second, " 100 '']"));
+    assert_non_null(strstr(second, " 100 '' 'limit']"));
 }
 
 static void what_is_wrong_is_told(void **state)
@@ -187,7 +190,7 @@ static void what_is_wrong_is_told(void **state)
     assert_memory_equal(server_ask(c, "WEIR.CHECK api ''"), "-BADKEY ", 8);
     assert_memory_equal(server_ask(c, "WEIR.CHECK pair bob nonsense"), "-BADKEY ", 8);
     assert_memory_equal(server_ask(c, "WEIR.ASK path /pair ip nonsense user u"), "-BADKEY ", 8);
-    SERVER_TALK(c, {"WEIR.PEEK api alice", "['allow' 'api' 1000 1000 0 0 0 '']"});
+    SERVER_TALK(c, {"WEIR.PEEK api alice", "['allow' 'api' 1000 1000 0 0 0 '' 'limit']"});
 }
 
 static void keys_hold_any_byte(void **state)
@@ -198,7 +201,8 @@ static void keys_hold_any_byte(void **state)
     assert_true(server_send(&s->client, first, sizeof first - 1));
     assert_true(server_send(&s->client, other, sizeof other - 1));
     for (unsigned i = 0; i < 2; i++) {
-        assert_string_equal(server_reply(&s->client), "['allow' 'api' 1000 999 0 86400 0 '']");
+        assert_string_equal(server_reply(&s->client),
+                            "['allow' 'api' 1000 999 0 86400 0 '' 'limit']");
     }
 }
 
@@ -284,7 +288,7 @@ static void a_unix_socket_is_as_good(void **state)
     assert_string_equal(w.address, address);
     server_connect(&c, address);
     SERVER_TALK(&c, {"PING", "+PONG"},
-                {"WEIR.CHECK api alice", "['allow' 'api' 1000 999 0 86400 0 '']"});
+                {"WEIR.CHECK api alice", "['allow' 'api' 1000 999 0 86400 0 '' 'limit']"});
     server_disconnect(&c);
     server_world_stop(&w);
     assert_int_equal(access(address + 5, F_OK), -1);

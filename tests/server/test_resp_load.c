@@ -137,13 +137,13 @@ static void a_deep_pipeline_may_be_read_late(void **state)
     char *folder = unit_folder();
     char path[256];
     server_world_start(&w, rules, &o);
-    pipeline(w.address, n, "WEIR.PEEK api alice", "['allow' 'api' 1000 1000 0 0 0 '']");
+    pipeline(w.address, n, "WEIR.PEEK api alice", "['allow' 'api' 1000 1000 0 0 0 '' 'limit']");
     pipeline(w.address, n, "CL.THROTTLE k 4 6 60 0", "[0 5 5 -1 0]");
     server_world_stop(&w);
     (void)snprintf(path, sizeof path, "unix:%s/s", folder);
     o.listen[PROTOCOL_RESP] = path;
     server_world_start(&w, rules, &o);
-    pipeline(w.address, n, "WEIR.PEEK api alice", "['allow' 'api' 1000 1000 0 0 0 '']");
+    pipeline(w.address, n, "WEIR.PEEK api alice", "['allow' 'api' 1000 1000 0 0 0 '' 'limit']");
     server_world_stop(&w);
     unit_folder_remove(folder);
 }

@@ -24,7 +24,7 @@ static const char limits[] = "limits:\n"
                              "  - {name: one, key: [user], rate: 1/day}\n";
 
 #define ABORTED "-EXECABORT Transaction discarded because of previous errors."
-#define UNTOUCHED "['allow' 'api' 1000 1000 0 0 0 '']"
+#define UNTOUCHED "['allow' 'api' 1000 1000 0 0 0 '' 'limit']"
 
 static struct server_world world;
 static struct server_client client;
@@ -52,7 +52,8 @@ static void exec_decides_what_was_queued_in_order(void **state)
 {
     TALK({"MULTI", "+OK"}, {"WEIR.CHECK one al", "+QUEUED"}, {"WEIR.CHECK one al", "+QUEUED"},
          {"CL.THROTTLE k 4 6 60", "+QUEUED"}, {"ping", "+QUEUED"},
-         {"EXEC", "[['allow' 'one' 1 0 0 86400000 0 ''] ['deny' 'one' 1 0 86400000 86400000 0 ''] "
+         {"EXEC", "[['allow' 'one' 1 0 0 86400000 0 '' 'limit'] ['deny' 'one' 1 0 86400000 "
+                  "86400000 0 '' 'limit'] "
                   "[0 5 4 -1 10] +PONG]"},
          {"PING", "+PONG"}, {"EXEC", "-ERR EXEC without MULTI"}, {"MULTI", "+OK"}, {"EXEC", "[]"},
          {"MULTI", "+OK"});
@@ -98,8 +99,9 @@ static void errors_of_decisions_are_elements_of_the_array(void **state)
          {"WEIR.SETTLE 0123 1", "+QUEUED"});
     const char *reply = server_ask(&client, "EXEC");
     assert_memory_equal(reply, "[-BADKEY ", 9);
-    assert_non_null(strstr(reply, " ['allow' 'api' 1000 999 0 86400 0 ''] -ERR DB index is out of "
-                                  "range -NORESERVATION "));
+    assert_non_null(strstr(reply,
+                           " ['allow' 'api' 1000 999 0 86400 0 '' 'limit'] -ERR DB index is out of "
+                           "range -NORESERVATION "));
 }
 
 static void hello_within_multi_changes_the_replies_after_it(void **state)
@@ -120,7 +122,7 @@ static void discard_forgets_and_quit_ends(void **state)
          {"MULTI", "+OK"}, {"WEIR.CHECK api al", "+QUEUED"},
          {"MULTI", "-ERR MULTI calls can not be nested"},
          {"WATCH x", "-ERR WATCH inside MULTI is not allowed"}, {"UNWATCH", "+QUEUED"},
-         {"EXEC", "[['allow' 'api' 1000 999 0 86400 0 ''] +OK]"},
+         {"EXEC", "[['allow' 'api' 1000 999 0 86400 0 '' 'limit'] +OK]"},
          {"WATCH x", "-ERR WATCH is not..."}, {"MULTI", "+OK"}, {"WEIR.CHECK api al", "+QUEUED"},
          {"QUIT", "+OK"});
     assert_string_equal(server_reply(&client), "end");

@@ -23,7 +23,7 @@ static void send_one(void *arg, const struct oracle_vector *v, size_t i, const c
         (void)snprintf(retry, sizeof retry, "%" PRIu64, server_vector_ms(v, e->retry));
     }
     (void)snprintf(expected, sizeof expected,
-                   "['%s' '%s' %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64 " '']",
+                   "['%s' '%s' %" PRIu64 " %" PRIu64 " %s %" PRIu64 " %" PRIu64 " '' 'limit']",
                    server_vector_verdicts[e->verdict], limit, v->trace.rule.quota, e->remaining,
                    retry, server_vector_ms(v, e->reset), server_vector_ms(v, e->delay));
     const char *heard = server_ask(arg, words);

@@ -110,15 +110,15 @@ static void keys_of_the_built_in_limit_are_reset_and_blocked(void **state)
         {"AUTH a", "+OK"},
         {"CL.THROTTLE k 0 1 60", "[0 1 0 -1 60]"},
         {"CL.THROTTLE k 0 1 60", "[1 1 0 60 60]"},
-        {"WEIR.RESET adhoc k", "['allow' 'adhoc' 0 -1 0 0 0 '']"},
+        {"WEIR.RESET adhoc k", "['allow' 'adhoc' 0 -1 0 0 0 '' 'limit']"},
         {"CL.THROTTLE k 0 1 60", "[0 1 0 -1 60]"},
-        {"WEIR.RESET adhoc k", "['allow' 'adhoc' 0 -1 0 0 0 '']"},
-        {"WEIR.BLOCK adhoc k FOR 5000", "['deny' 'adhoc' 0 -1 5000 5000 0 '']"},
+        {"WEIR.RESET adhoc k", "['allow' 'adhoc' 0 -1 0 0 0 '' 'limit']"},
+        {"WEIR.BLOCK adhoc k FOR 5000", "['deny' 'adhoc' 0 -1 5000 5000 0 '' 'blocked']"},
         {"CL.THROTTLE k 9 1 60", "[1 10 "},
-        {"WEIR.UNBLOCK adhoc k", "['allow' 'adhoc' 0 -1 0 0 0 '']"},
+        {"WEIR.UNBLOCK adhoc k", "['allow' 'adhoc' 0 -1 0 0 0 '' 'limit']"},
         {"CL.THROTTLE k 9 1 60", "[0 10 9 -1 60]"},
         {"WEIR.BLOCK adhoc k FOR forever", "['never' 'adhoc' 0 -1 -1 "},
-        {"WEIR.UNBLOCK adhoc k", "['allow' 'adhoc' 0 -1 0 60000 0 '']"},
+        {"WEIR.UNBLOCK adhoc k", "['allow' 'adhoc' 0 -1 0 60000 0 '' 'limit']"},
         {"WEIR.REFUND adhoc k UNITS 1",
          "-ERR refund: each call of 'adhoc' says what a unit is worth"},
         {"WEIR.CHECK adhoc k", "-NOLIMIT no limit named 'adhoc'"},
@@ -130,16 +130,16 @@ static void each_answers_as_a_peek_afterwards(void **state)
 {
     static const struct row rows[] = {
         {"AUTH a", "+OK"},
-        {"WEIR.CHECK api al COST 6", "['allow' 'api' 10 4 0 36000 0 '']"},
-        {"WEIR.REFUND api al UNITS 2", "['allow' 'api' 10 6 0 24000 0 '']"},
-        {"WEIR.PENALIZE api al UNITS 9", "['deny' 'api' 10 0 24000 78000 0 '']"},
-        {"WEIR.RESET api al", "['allow' 'api' 10 10 0 0 0 '']"},
-        {"WEIR.BLOCK api al FOR 1500", "['deny' 'api' 10 0 1500 1500 0 '']"},
+        {"WEIR.CHECK api al COST 6", "['allow' 'api' 10 4 0 36000 0 '' 'limit']"},
+        {"WEIR.REFUND api al UNITS 2", "['allow' 'api' 10 6 0 24000 0 '' 'limit']"},
+        {"WEIR.PENALIZE api al UNITS 9", "['deny' 'api' 10 0 24000 78000 0 '' 'limit']"},
+        {"WEIR.RESET api al", "['allow' 'api' 10 10 0 0 0 '' 'limit']"},
+        {"WEIR.BLOCK api al FOR 1500", "['deny' 'api' 10 0 1500 1500 0 '' 'blocked']"},
         {"WEIR.CHECK api al", "['deny' 'api' 10 0 1500"},
         {"WEIR.BLOCK api al FOR forever", "['never' 'api' 10 0 -1"},
         {"WEIR.CHECK api al", "['never' 'api' 10 0 -1"},
-        {"WEIR.UNBLOCK api al", "['allow' 'api' 10 10 0 0 0 '']"},
-        {"WEIR.PENALIZE pair acme al UNITS 1", "['allow' 'pair' 10 9 0 6000 0 '']"},
+        {"WEIR.UNBLOCK api al", "['allow' 'api' 10 10 0 0 0 '' 'limit']"},
+        {"WEIR.PENALIZE pair acme al UNITS 1", "['allow' 'pair' 10 9 0 6000 0 '' 'limit']"},
         {"WEIR.PEEK pair acme al", "['allow' 'pair' 10 9"},
         {"WEIR.PENALIZE all UNITS 1", "['allow' 'all' 10 9"},
         {"WEIR.PENALIZE shop al TIER pro UNITS 1", "['allow' 'shop' 100 99"},
@@ -169,13 +169,14 @@ static void what_is_wrong_is_told_and_changes_nothing(void **state)
          "-ERR UNITS: found '9223372036854775808', expected a whole number from 1 to "},
         {"WEIR.PENALIZE api al COST 1", "-ERR syntax error at 'COST', expected TIER t or UNITS n"},
         {"WEIR.BLOCK api al", "-ERR expected FOR ms|forever after the key"},
-        {"WEIR.BLOCK api al FOR", "-ERR syntax error at 'FOR', expected TIER t, FOR ms|forever or WHY text"},
+        {"WEIR.BLOCK api al FOR",
+         "-ERR syntax error at 'FOR', expected TIER t, FOR ms|forever or WHY text"},
         {"WEIR.BLOCK api al FOR 0", "-ERR FOR: found '0', expected a whole number from 1 to "},
         {"WEIR.BLOCK api al FOR ever",
          "-ERR FOR: found 'ever', expected a whole number from 1 to "},
         {"WEIR.BLOCK api al FOR 9223372036855",
          "-ERR FOR: found '9223372036855', expected a whole number from 1 to "},
-        {"WEIR.PEEK api al", "['allow' 'api' 10 10 0 0 0 '']"},
+        {"WEIR.PEEK api al", "['allow' 'api' 10 10 0 0 0 '' 'limit']"},
     };
     EXPECT(rows);
     assert_string_equal(logged(), "");
@@ -224,7 +225,8 @@ static void verbs_of_four_connections_add_up(void **state)
     log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_AS_TEXT, LOG_KEYS_CUT);
     threads_run(4, take_and_give, NULL);
     assert_string_equal(server_ask(&client, "AUTH a"), "+OK");
-    assert_string_equal(server_ask(&client, "WEIR.PEEK all"), "['allow' 'all' 10 10 0 0 0 '']");
+    assert_string_equal(server_ask(&client, "WEIR.PEEK all"),
+                        "['allow' 'all' 10 10 0 0 0 '' 'limit']");
 }
 
 int main(void)

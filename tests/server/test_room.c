@@ -1,6 +1,7 @@
 /*
- * Nobody holds all connections: those that say nothing end, idle ones make room for others, and
- * health checks and the kill switch are answered when there is no room at all.
+ * Nobody holds all connections: those that say nothing end, idle ones and those whose replies are not
+ * fetched make room for others, and health checks and the kill switch are answered when there is no
+ * room at all.
  */
 // test-serial: yes
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include "server/net/worker.h"
 #include "support/server_admin.h"
 #include "support/server_client.h"
+#include "support/server_fleet.h"
 #include "support/threads_run.h"
 
 #define MANY 200
@@ -27,9 +29,19 @@
 static const char rules[] = "limits: [{name: api, key: [user], rate: 1M/day}]\n";
 
 static struct server_world world;
-static struct admin_world admin; /* the same server, for admin_ask() */
+static const struct server *server = &world.server; /* whose counters COUNT() adds up */
+static struct admin_world admin;                    /* the same server, for admin_ask() */
 static struct server_client crowd[MANY];
 static struct http_answer answer;
+
+static void use(const struct server *of)
+{
+    server = of;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        (void)server_address(server, (enum server_protocol)i, admin.address[i],
+                             sizeof admin.address[i]);
+    }
+}
 
 static void start(const struct server_options *given)
 {
@@ -37,10 +49,7 @@ static void start(const struct server_options *given)
     o.listen[PROTOCOL_HTTP] = "127.0.0.1:0";
     o.listen[PROTOCOL_ADMIN] = "127.0.0.1:0";
     server_world_start(&world, rules, &o);
-    for (unsigned i = 0; i < PROTOCOLS; i++) {
-        (void)server_address(&world.server, (enum server_protocol)i, admin.address[i],
-                             sizeof admin.address[i]);
-    }
+    use(&world.server);
 }
 
 static void start_with(unsigned threads, unsigned connections, unsigned per_address)
@@ -79,8 +88,8 @@ static bool is_over(const struct server_client *c, bool ended)
 static uint64_t sum_of(size_t offset)
 {
     uint64_t n = 0;
-    for (unsigned i = 0; i < world.server.workers_count; i++) {
-        const char *counts = (const char *)&world.server.workers[i].counts;
+    for (unsigned i = 0; i < server->workers_count; i++) {
+        const char *counts = (const char *)&server->workers[i].counts;
         n += threads_get((uint64_t *)(uintptr_t)(counts + offset));
     }
     return n;
@@ -272,53 +281,94 @@ static void a_thread_without_idle_connections_asks_another(void **state)
     (void)rmdir(path);
 }
 
-/* ---- no room at all ---- */
+/* ---- replies that are not fetched ---- */
 
-/* Lets a connection be busy: it has asked for more than it and the network can hold. Returns how
- * many requests that were. */
-static unsigned make_busy(struct server_client *c, unsigned from)
+#define DOCS "*2\r\n$7\r\nCOMMAND\r\n$4\r\nDOCS\r\n"
+#define OPENAPI "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+/* Lets connections ask for more than the network can hold, and fetch none of it. Waits until all
+ * replies are composed. */
+static void make_busy(unsigned count, enum server_protocol listener, unsigned first,
+                      unsigned addresses, const char *request, unsigned times)
 {
-    unsigned n = 3000;
-    char one[64];
     int small = 4096;
-    size_t len = server_pack("COMMAND DOCS", one, sizeof one);
-    char *many = malloc(len * n);
+    size_t len = strlen(request);
+    char *many = malloc(len * times);
     assert_non_null(many);
-    for (unsigned i = 0; i < n; i++) {
-        memcpy(many + i * len, one, len);
+    for (unsigned i = 0; i < times; i++) {
+        memcpy(many + i * len, request, len);
     }
-    server_connect_from(c, world.address, from);
-    assert_int_equal(setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
-    assert_true(server_send(c, many, len * n));
+    for (unsigned i = 0; i < count; i++) {
+        server_connect_from(&crowd[i], admin.address[listener], first + i % addresses);
+        assert_int_equal(setsockopt(crowd[i].fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+        assert_true(server_send(&crowd[i], many, len * times));
+    }
     free(many);
-    return n;
-}
-
-static void a_reserve_is_kept_for_health(void **state)
-{
-    struct server_client c;
-    unsigned n = 0;
-    start_with(1, 4, 0);
-    for (unsigned i = 0; i < 4; i++) {
-        n += make_busy(&crowd[i], 2 + i);
-    }
-    while (COUNT(requests[PROTOCOL_RESP]) < n) { /* all replies are composed, and not fetched */
+    while (COUNT(requests[listener]) < (uint64_t)count * times) {
         (void)poll(NULL, 0, 1);
     }
+}
+
+static void replies_that_are_not_fetched_keep_nobody_out(void **state)
+{
+    struct server_client c;
+    start_with(1, 4, 0);
+    make_busy(4, PROTOCOL_RESP, 2, 4, DOCS, 3000);
+    server_connect_from(&c, world.address, 9);
+    assert_string_equal(server_ask(&c, "PING"), "+PONG");
+    assert_int_equal(get("/v1/auth", 9), 200);
+    assert_int_equal(COUNT(refused), 0);
+    assert_int_equal(COUNT(replaced), 2);
+    server_disconnect(&c);
+    let_go(4);
+    server_world_stop(&world);
+}
+
+static void replies_that_are_not_fetched_do_not_lock_the_operator_out(void **state)
+{
+    start_with(1, 4, 0);
+    make_busy(SERVER_ADMIN_PER_ADDRESS, PROTOCOL_ADMIN, 1, 1, OPENAPI, 20); /* its own address */
+    assert_operable();
+    assert_true(COUNT(replaced_address) > 0);
+    assert_int_equal(COUNT(refused_address), 0);
+    let_go(SERVER_ADMIN_PER_ADDRESS);
+    server_world_stop(&world);
+}
+
+/* ---- no room at all ---- */
+
+/* Connections that wait for the store are never closed. */
+static void a_reserve_is_kept_for_health(void **state)
+{
+    static struct slow_scene scene;
+    struct server_options o = server_world_options();
+    struct server_client c;
+    o.connections = 4;
+    slow_start(&scene, rules, &o);
+    use(&scene.server);
+    for (unsigned i = 0; i < 4; i++) {
+        server_connect_from(&crowd[i], scene.resp, 2 + i);
+        assert_true(server_say(&crowd[i], "WEIR.CHECK api alice"));
+    }
+    slow_await(&scene, 4);
     for (unsigned i = 0; i < 3 * SERVER_RESERVE; i++) { /* each of them ends after its answer */
         assert_int_equal(get("/readyz", 9), 200);
         assert_non_null(strstr(answer.text, "Connection: close\r\n"));
     }
     assert_int_equal(get("/v1/auth", 9), 503);
-    server_connect_from(&c, world.address, 9);
+    server_connect_from(&c, scene.resp, 9);
     assert_string_equal(server_ask(&c, "PING"), "-ERR max number of clients reached");
     assert_string_equal(server_reply(&c), "end");
     server_disconnect(&c);
     assert_int_equal(COUNT(replaced), 0);
     assert_int_equal(COUNT(refused), 2);
     assert_operable();
+    slow_answer(&scene, 4);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_memory_equal(server_reply(&crowd[i]), "['allow' ", 9);
+    }
     let_go(4);
-    server_world_stop(&world);
+    slow_stop(&scene);
 }
 
 int main(void)
@@ -332,6 +382,8 @@ int main(void)
         cmocka_unit_test(the_oldest_of_the_address_that_has_most_makes_room),
         cmocka_unit_test(the_oldest_of_a_full_address_makes_room_for_its_next),
         cmocka_unit_test(a_thread_without_idle_connections_asks_another),
+        cmocka_unit_test(replies_that_are_not_fetched_keep_nobody_out),
+        cmocka_unit_test(replies_that_are_not_fetched_do_not_lock_the_operator_out),
         cmocka_unit_test(a_reserve_is_kept_for_health),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

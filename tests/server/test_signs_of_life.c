@@ -60,7 +60,7 @@ static void a_thread_that_hangs_gives_no_sign_and_gives_it_when_it_goes_on(void 
     assert_int_equal(quiet, 3);
     store_release(&held, 0);
     await_answers(&server);
-    assert_string_equal(server_reply(&client), "['allow' 'a' 5 4 0 12000 0 '']");
+    assert_string_equal(server_reply(&client), "['allow' 'a' 5 4 0 12000 0 '' 'limit']");
     server_disconnect(&client);
     server_stop(&server);
     weir_rules_close(server.rules);

@@ -16,10 +16,10 @@ static void the_third_of_two_is_denied(void **state)
     server_world_start(&world, "limits: [{name: api, key: [user], rate: 2/h}]", &options);
     server_connect(&client, world.address);
     assert_string_equal(server_ask(&client, "WEIR.CHECK api alice"),
-                        "['allow' 'api' 2 1 0 1800000 0 '']");
+                        "['allow' 'api' 2 1 0 1800000 0 '' 'limit']");
     (void)server_ask(&client, "WEIR.CHECK api alice");
     assert_string_equal(server_ask(&client, "WEIR.CHECK api alice"),
-                        "['deny' 'api' 2 0 1800000 3600000 0 '']");
+                        "['deny' 'api' 2 0 1800000 3600000 0 '' 'limit']");
     server_disconnect(&client);
     server_world_stop(&world);
 }

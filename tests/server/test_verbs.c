@@ -148,7 +148,7 @@ static void a_block_for_ever_is_a_never_without_a_time_to_come_again(void **stat
 {
     struct answer a = did(OPERATION_BLOCK, ASK_FOREVER);
     assert_int_equal(a.verdict, WEIR_NEVER);
-    assert_int_equal(a.reason, WEIR_RULES_BLOCKED);
+    assert_int_equal(a.reason, WEIR_REASON_BLOCKED);
     assert_int_equal(a.retry_after_ms, -1);
     assert_int_equal(take("api", 1, OPERATION_CHECK).verdict, WEIR_NEVER);
     assert_int_equal(did(OPERATION_BLOCK, UINT64_MAX / 2).verdict, WEIR_NEVER); /* no overflow */

@@ -262,7 +262,7 @@ static void name_limit(const struct match *m, struct matching_answer *a)
     (void)snprintf(a->limit, sizeof a->limit, "l%u", m->limit->id);
     (void)snprintf(a->tier, sizeof a->tier, "%s",
                    m->tier >= 0 ? m->limit->tiers[m->tier].name : "");
-    a->reason = WEIR_RULES_LIMIT;
+    a->reason = WEIR_REASON_LIMIT;
 }
 
 /* Charges all limits or none. The first one that has nothing left decides; otherwise the one with
@@ -299,7 +299,10 @@ static void decide_shadow(const struct match *m, bool peek, struct matching_answ
 {
     if (m->count->used < m->burst) {
         m->count->used += peek ? 0 : 1;
-    } else if (a->shadow_denied++ == 0) {
+        return;
+    }
+    a->reason = WEIR_REASON_SHADOW;
+    if (a->shadow_denied++ == 0) {
         (void)snprintf(a->shadow, sizeof a->shadow, "l%u", m->limit->id);
     }
 }
@@ -329,8 +332,8 @@ static void ask_limits(const struct matching_world *world, const struct matching
         }
         if (!key_present(l, r)) { /* the limit is ignored, unless on_missing is deny */
             a->missing++;
-            if (l->deny_missing && !l->shadow && a->reason != WEIR_RULES_MISSING) {
-                a->reason = WEIR_RULES_MISSING;
+            if (l->deny_missing && !l->shadow && a->reason != WEIR_REASON_MISSING) {
+                a->reason = WEIR_REASON_MISSING;
                 a->verdict = WEIR_NEVER;
                 (void)snprintf(a->limit, sizeof a->limit, "l%u", l->id);
             }
@@ -341,7 +344,7 @@ static void ask_limits(const struct matching_world *world, const struct matching
         a->applied += !l->shadow;
     }
     state->missing += a->missing;
-    if (a->reason == WEIR_RULES_MISSING) {
+    if (a->reason == WEIR_REASON_MISSING) {
         return;
     }
     unsigned enforced = 0;
@@ -386,13 +389,13 @@ void matching_ask(const struct matching_world *world, const struct matching_requ
     if (world->derives) {
         derive_tier(&derived);
     }
-    *answer = (struct matching_answer){.verdict = WEIR_ALLOW, .reason = WEIR_RULES_NO_LIMIT};
+    *answer = (struct matching_answer){.verdict = WEIR_ALLOW, .reason = WEIR_REASON_UNMATCHED};
     if (on_list(&world->block, request)) {
         answer->verdict = WEIR_NEVER;
-        answer->reason = WEIR_RULES_BLOCKED;
+        answer->reason = WEIR_REASON_BLOCK_LIST;
         state->block_listed++;
     } else if (on_list(&world->allow, request)) {
-        answer->reason = WEIR_RULES_ALLOWED;
+        answer->reason = WEIR_REASON_ALLOW_LIST;
         state->allow_listed++;
     } else {
         ask_limits(world, request, state, answer);

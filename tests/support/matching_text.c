@@ -244,7 +244,8 @@ static void print_limit(FILE *out, const struct matching_limit *l)
 void matching_print(FILE *out, const struct matching_world *world)
 {
     if (world->derives) {
-        (void)fprintf(out, "attributes: {tier: ['header:X-Tier', 'file:tiers.csv by user']}\n");
+        (void)fprintf(out, "attributes: {tier: ['header:X-Tier', 'file:tiers.csv by user'], "
+                           "user: request, org: request}\n");
     }
     print_list(out, "block", &world->block);
     print_list(out, "allow", &world->allow);

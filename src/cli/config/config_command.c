@@ -22,26 +22,35 @@ static void check_client(const struct ruleset *set, struct problems *problems)
 }
 
 /*
- * Compiles the rules without making limiters, and reports everything that weir_rules_open()
- * would refuse. Returns the exit code.
+ * Makes every check of the rules, after errors too, so that one run reports all of them. Compiles
+ * what could be read, without making limiters. Returns 0 or an error.
+ */
+static int check_rules(struct config *config, const char *path, struct problems *problems,
+                       struct ruleset **set)
+{
+    struct weir_error error = {0};
+    config_warn(config, problems);
+    (void)config_check_store(config, problems);
+    config_check_secrets(config, path, problems);
+    int e = ruleset_create(config, NULL, NULL, NULL, problems, set, &error);
+    if (e == 0) {
+        check_client(*set, problems);
+        e = problems->errors == 0 ? 0 : WEIR_ERULES;
+    }
+    return e;
+}
+
+/*
+ * Reports everything that weir_rules_open() would refuse, and what an operator should know.
+ * Returns the exit code.
  */
 static int read_rules(const struct cli_command *command, const char *path, struct ruleset **set)
 {
     struct problems problems = {.tell = cli_tell_rules};
-    struct weir_error error = {0};
     struct config config = {.fleet = FLEET_AS_FILE};
     int e = config_read(&config, path, &problems);
-    if (e == 0) {
-        e = ruleset_create(&config, NULL, NULL, NULL, &problems, set, &error);
-    }
-    if (e == 0) {
-        check_client(*set, &problems);
-        config_warn_written(&(*set)->config, &problems);
-        (void)config_check_store(&(*set)->config, &problems);
-        e = problems.errors == 0 ? 0 : WEIR_ERULES;
-    }
-    if (e == 0) {
-        config_check_secrets(&(*set)->config, path, &problems);
+    if (e == 0 || e == WEIR_ERULES) {
+        e = check_rules(&config, path, &problems, set);
     }
     problems_finish(&problems);
     config_finish(&config);
@@ -55,6 +64,30 @@ static int read_rules(const struct cli_command *command, const char *path, struc
     return CLI_USAGE;
 }
 
+/* True if one of the sources under `attributes` gives the attribute with this number. */
+static bool is_derived(const struct ruleset *set, unsigned number)
+{
+    size_t i = 0;
+    while (i < set->derived_count && set->derived[i].attribute != number) {
+        i++;
+    }
+    return i < set->derived_count;
+}
+
+/* Lists the attributes that only callers of the API can give; names of sources have a colon. */
+static void list_sent(const struct ruleset *set)
+{
+    const char *before = "callers must send: ";
+    for (unsigned i = NUMBERS_FIXED; i < set->attributes_count; i++) {
+        struct text name = set->attributes[i];
+        if (!is_derived(set, i) && memchr(name.at, ':', name.len) == NULL) {
+            (void)printf("%s%.*s", before, TEXT_ARGS(name));
+            before = ", ";
+        }
+    }
+    (void)fputs(before[0] == ',' ? "\n" : "", stdout);
+}
+
 static int run(const struct cli_given *given, void *settings)
 {
     const char *path = given->operands[0];
@@ -66,6 +99,7 @@ static int run(const struct cli_given *given, void *settings)
     } else if (code == CLI_OK) {
         (void)printf("%s: ok, %zu limit%s\n", path, set->rules_count,
                      set->rules_count == 1 ? "" : "s");
+        list_sent(set);
     }
     ruleset_destroy(set);
     return code;

@@ -54,7 +54,8 @@ static void check_url(const struct config *config, struct problems *problems)
     struct store_url url;
     struct weir_error error;
     const struct store_config *store = &config->store;
-    if (store_url_read(store->url, &url, &error) != 0) {
+    bool has_url = store->url.len > 0; /* otherwise a problem has been reported */
+    if (has_url && store_url_read(store->url, &url, &error) != 0) {
         problem(problems, store->url_place, "%s", error.text);
     }
     if (store->user.len > 0 && store->password_file.len == 0) {
@@ -66,7 +67,8 @@ static void check_url(const struct config *config, struct problems *problems)
             problems, config->store_place,
             "found a user of Sentinels without 'sentinel_password_file', expected both or none");
     }
-    if (store->sentinel_password_file.len > 0 && !text_starts(store->url, "redis-sentinel://")) {
+    if (has_url && store->sentinel_password_file.len > 0 &&
+        !text_starts(store->url, "redis-sentinel://")) {
         problem(problems, config->store_place,
                 "found 'sentinel_password_file' for a URL without Sentinels, expected "
                 "redis-sentinel://");

@@ -1,6 +1,7 @@
 /* weir ctl key ...: shows and changes one key of one limit. */
 #include <limits.h>
 
+#include "cli/answer_json.h"
 #include "cli/ctl/ctl.h"
 #include "rules/value/quantity.h"
 
@@ -24,57 +25,10 @@ static void put_target(struct buffer *target, const struct ctl *ctl)
     buffer_put_char(target, 0);
 }
 
-/*
- * Prints a duration. From 10 s on it is rounded up to whole seconds, because milliseconds do not
- * matter there.
- */
-static void print_duration(const char *what, uint64_t ms)
-{
-    char text[QUANTITY_MAX];
-    uint64_t shown = ms < 10000 ? ms : (ms / 1000 + (ms % 1000 != 0)) * 1000;
-    (void)printf("%-10s %s\n", what,
-                 shown < UINT64_MAX / WEIR_MILLISECOND
-                     ? duration_print(shown * WEIR_MILLISECOND, text)
-                     : "never");
-}
-
-static void print_text(const char *what, const char *text)
-{
-    (void)printf("%-10s ", what);
-    safe_print(stdout, text_of(text), false);
-    (void)putchar('\n');
-}
-
-static void print_flags(const json_t *flags)
-{
-    for (size_t i = 0; i < json_array_size(flags); i++) {
-        const char *flag = json_string_value(json_array_get(flags, i));
-        (void)fputs(i == 0 ? "flags      " : " ", stdout);
-        safe_print(stdout, text_of(flag != NULL ? flag : "?"), false);
-    }
-    (void)fputs(json_array_size(flags) > 0 ? "\n" : "", stdout);
-}
-
 static void print_key(const struct ctl *ctl, const json_t *said)
 {
-    json_int_t blocked = json_integer_value(json_object_get(said, "blocked_ms"));
     (void)ctl;
-    print_text("verdict", json_text(said, "verdict"));
-    if (json_number(said, "remaining") >= 0) { /* an adhoc limit has none */
-        (void)printf("%-10s %llu of %llu\n", "remaining",
-                     (unsigned long long)ctl_count(said, "remaining"),
-                     (unsigned long long)ctl_count(said, "quota"));
-    }
-    if (ctl_count(said, "retry_after_ms") > 0) {
-        print_duration("retry in", ctl_count(said, "retry_after_ms"));
-    }
-    print_duration("reset in", ctl_count(said, "reset_after_ms"));
-    if (blocked > 0) {
-        print_duration("blocked", (uint64_t)blocked);
-    } else if (blocked < 0) {
-        print_text("blocked", "without end");
-    }
-    print_flags(json_object_get(said, "flags"));
+    answer_print(said);
 }
 
 static int run_get(struct ctl *ctl)
@@ -93,25 +47,6 @@ static int run_get(struct ctl *ctl)
 }
 
 /* ---- changing ---- */
-
-/* Returns {"limit":...,"key":[...],"tier":...}; NULL if some of it is not UTF-8. */
-static json_t *question_of(const struct ctl *ctl)
-{
-    json_t *key = json_array();
-    bool good = true;
-    for (int i = 1; i < ctl->count; i++) {
-        good = json_array_append_new(key, json_string(ctl->operands[i])) == 0 && good;
-    }
-    json_t *body = json_pack("{ss so}", "limit", ctl->operands[0], "key", key);
-    if (ctl->tier != NULL) {
-        good = json_object_set_new(body, "tier", json_string(ctl->tier)) == 0 && good;
-    }
-    if (!good) {
-        json_decref(body);
-        return NULL;
-    }
-    return body;
-}
 
 /* Prints a line such as "search alice: not blocked". */
 static void print_done(const struct ctl *ctl, const json_t *said)
@@ -136,7 +71,7 @@ static void print_done(const struct ctl *ctl, const json_t *said)
 static int run_change(struct ctl *ctl)
 {
     char target[64];
-    json_t *body = question_of(ctl);
+    json_t *body = key_question(ctl->operands, ctl->count, ctl->tier);
     json_int_t block_ms = (json_int_t)(ctl->block_ns / WEIR_MILLISECOND);
     (void)snprintf(target, sizeof target, "/v1/keys/%s", ctl->row->name + strlen("key "));
     if (block_ms > 0) { /* without it, a block has no end */

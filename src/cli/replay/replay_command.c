@@ -22,7 +22,8 @@ static int read_algorithm(const struct cli_value *value, void *to)
 {
     int *algorithm = to;
     struct suggestion s = suggest_begin(text_of(value->text));
-    *algorithm = weir_algorithm_by_name(value->text);
+    bool gcra = strcmp(value->text, "gcra") == 0; /* as others call the same arithmetic */
+    *algorithm = gcra ? WEIR_TOKEN_BUCKET : weir_algorithm_by_name(value->text);
     if (*algorithm != 0 || strcmp(value->text, "stepped_bucket") == 0) {
         return CLI_OK;
     }
@@ -35,7 +36,7 @@ static int read_algorithm(const struct cli_value *value, void *to)
 
 static const struct cli_option options[] = {
     {"--algorithm", "NAME",
-     "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log; "
+     "token_bucket (or gcra), leaky_bucket, fixed_window, sliding_window or sliding_log; "
      "default stepped_bucket",
      read_algorithm, TO(limit.algorithm)},
     {"--rate", "N/PERIOD", "in place of the stream's capacity and window: 3/10, 100/min",

@@ -67,10 +67,10 @@ static int place_rules(struct trace *t, struct weir_error *error)
 /* Returns the name of the limit that decided or, if none did, a word that no limit can be named. */
 static const char *decider(const struct weir_rules_answer *a)
 {
-    return a->reason == WEIR_RULES_NO_LIMIT  ? "-"
-           : a->reason == WEIR_RULES_ALLOWED ? "(allow-list)"
-           : a->reason == WEIR_RULES_BLOCKED ? "(block-list)"
-                                             : a->limit;
+    return a->limit[0] != 0                      ? a->limit
+           : a->reason == WEIR_REASON_ALLOW_LIST ? "(allow-list)"
+           : a->reason == WEIR_REASON_BLOCK_LIST ? "(block-list)"
+                                                 : "-";
 }
 
 static void print_details(const struct weir_rules_answer *a, uint64_t unit_ns)
@@ -82,7 +82,7 @@ static void print_details(const struct weir_rules_answer *a, uint64_t unit_ns)
     if (a->tier[0] != 0) {
         (void)printf(" tier=%s", a->tier);
     }
-    if (a->reason == WEIR_RULES_LIMIT) {
+    if (a->limit[0] != 0 && a->reason != WEIR_REASON_MISSING) {
         *replay_print_details(text, &said, unit_ns, w->delay_ns > 0) = 0;
         (void)fputs(text, stdout);
     }

@@ -45,6 +45,22 @@ static int rate_from_stream(struct replay_limit *l, struct weir_error *error)
     return 0;
 }
 
+/*
+ * Warns of a stepped bucket that limits next to nothing: if more than one token comes back in each
+ * tick, a refill of whole tokens moves `last` by less than a tick, which rounds down to 0, so that
+ * the same tick is refilled again for the next request.
+ */
+static void warn_of_steps(const struct replay_limit *l)
+{
+    if (l->algorithm == 0 && l->window > 0 && l->capacity > l->window) {
+        (void)cli_complain(&cli_replay,
+                           "warning: found a capacity of %" PRId64 " above the window of %" PRId64
+                           ": stepped_bucket then admits nearly every request, by its rounding; "
+                           "--algorithm token_bucket limits them",
+                           l->capacity, l->window);
+    }
+}
+
 /* ---- the head ---- */
 
 enum { CAPACITY, WINDOW, REQUESTS, HEAD };
@@ -236,6 +252,7 @@ int replay_stream(struct replay *r)
     if (e != 0 || replay_engine_create(&engine, &limit, &error) != 0) {
         return cli_complain(&cli_replay, "%s", error.text);
     }
+    warn_of_steps(&limit);
     struct stream s = {.r = r,
                        .engine = engine,
                        .scale = replay_engine_scale(engine),

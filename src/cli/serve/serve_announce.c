@@ -15,30 +15,27 @@ static const char *path_of(const char *address)
     return strncmp(address, "unix:", 5) == 0 ? address + 5 : NULL;
 }
 
-static void try_resp(const char *address)
+/* Prints a command of this program, with the option that names the server unless it is the
+ * default of the command. */
+static void try_command(const char *name, const char *option, const char *address,
+                        const char *operands)
 {
-    const char *path = path_of(address);
-    const char *colon = strrchr(address, ':');
-    if (path != NULL) {
-        (void)printf("  redis-cli -s %s CL.THROTTLE alice 15 30 60\n", path);
-    } else if (strncmp(address, "127.0.0.1:", 10) == 0) {
-        (void)printf("  redis-cli -p %s CL.THROTTLE alice 15 30 60\n", colon + 1);
-    } else {
-        bool brackets = address[0] == '[';
-        int n = (int)(colon - address) - 2 * brackets;
-        (void)printf("  redis-cli -h %.*s -p %s CL.THROTTLE alice 15 30 60\n", n,
-                     address + brackets, colon + 1);
-    }
+    bool usual = option == NULL;
+    (void)printf("  %s %s%s%s%s%s %s\n", program_invocation_name, name, usual ? "" : " ",
+                 usual ? "" : option, usual ? "" : " ", usual ? "" : address, operands);
 }
 
-static void try_http(const char *address)
+/* Over HTTP, or over RESP if there is no HTTP. */
+static void try_questions(char (*at)[ADDRESS_BYTES])
 {
-    const char *path = path_of(address);
-    (void)printf("  curl -d '{\"attributes\":{\"path\":\"/search/cats\",\"user\":\"alice\"}}' ");
-    if (path != NULL) {
-        (void)printf("--unix-socket %s http://localhost/v1/check\n", path);
-    } else {
-        (void)printf("http://%s/v1/check\n", address);
+    bool http = strcmp(at[PROTOCOL_HTTP], "off") != 0;
+    const char *address = at[http ? PROTOCOL_HTTP : PROTOCOL_RESP];
+    const char *option = strcmp(address, protocol_http.address) == 0 ? NULL
+                         : http                                      ? "--http"
+                                                                     : "--resp";
+    if (strcmp(address, "off") != 0) {
+        try_command("ask", option, address, "path=/search/cats user=alice");
+        try_command("check", option, address, "login 203.0.113.7");
     }
 }
 
@@ -46,19 +43,13 @@ static void try_http(const char *address)
 static void try_admin(const char *address, bool secret)
 {
     bool usual = strcmp(address, protocol_admin.address) == 0;
-    (void)printf("  %s ctl%s%s %s\n", program_invocation_name, usual ? "" : " --admin ",
-                 usual ? "" : address, secret ? "limits" : "status");
+    try_command("ctl", usual ? NULL : "--admin", address, secret ? "limits" : "status");
 }
 
 static void suggest(char (*at)[ADDRESS_BYTES], bool secret)
 {
     (void)printf("Try, from another terminal:\n");
-    if (strcmp(at[PROTOCOL_RESP], "off") != 0) {
-        try_resp(at[PROTOCOL_RESP]);
-    }
-    if (strcmp(at[PROTOCOL_HTTP], "off") != 0) {
-        try_http(at[PROTOCOL_HTTP]);
-    }
+    try_questions(at);
     if (strcmp(at[PROTOCOL_ADMIN], "off") != 0) {
         try_admin(at[PROTOCOL_ADMIN], secret);
     }

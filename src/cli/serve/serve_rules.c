@@ -43,6 +43,15 @@ static void choose_state(const char *state, struct weir_rules_options *o)
     }
 }
 
+/* Clients are not told which entry denied them. */
+static void tell_listed(void *arg, const char *file, unsigned line)
+{
+    static struct log_limit limit;
+    (void)arg;
+    LOG_LIMITED(&limit, LEVEL_INFO, "request denied by the block list", LOG_STRING("file", file),
+                LOG_COUNT("line", line));
+}
+
 int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,
                      struct weir_rules **rules)
 {
@@ -52,6 +61,7 @@ int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *f
     choose_state(settings->state, &o);
     allow_files();
     o.denied = top_denied;
+    o.listed = tell_listed;
     o.fleet = fleet;
     for_people = settings->log_format == LOG_AS_TEXT;
     int e = settings->config != NULL ? weir_rules_open(rules, settings->config, &o, &error)

@@ -193,10 +193,18 @@ struct sim_result {
     uint64_t admitted_in[SIM_BINS];
     uint64_t running[SIM_BINS]; /* most units of one client within the last period, for each part */
     uint64_t worst;             /* most units of one client within any period of the run */
-    uint64_t longest_wait_ns;   /* from the first question until it may act, or may ask again */
+    uint64_t bound; /* most that the algorithm may admit within any period; UINT64_MAX: not known */
+    uint64_t longest_wait_ns; /* from the first question until it may act, or may ask again */
     struct sim_binding bindings[SIM_BINDINGS_MAX];
     size_t bindings_count;
 };
+
+/*
+ * Returns the most units of one client that the subject of this index may release within any
+ * period, by the table in docs/ALGORITHMS.md; UINT64_MAX for a rule file, which may combine
+ * several algorithms and quotas.
+ */
+uint64_t sim_bound(const struct sim_plan *plan, size_t index, const struct sim_traffic *traffic);
 
 int sim_run(struct sim_subject *subject, const struct sim_traffic *traffic, uint64_t period_ns,
             struct sim_result *result, struct weir_error *error);
@@ -260,6 +268,8 @@ void sim_html(FILE *out, const struct sim_section *sections, size_t n);
 /* The style sheets, embedded by the build. Each ends with a NUL, which the size does not count. */
 extern const char sim_svg_style[], sim_html_style[];
 extern const size_t sim_svg_style_size, sim_html_style_size;
+/* Writes a title: the name of the traffic, or the names of all shapes. */
+void sim_xml_title(FILE *out, const struct sim_section *sections, size_t n);
 /* Writes text that comes from a file's name or a trace, escaped for XML. */
 void sim_xml_text(FILE *out, const char *text);
 

@@ -15,9 +15,8 @@ static void put_row(FILE *out, const struct sim_section *s, const struct sim_res
     (void)fprintf(out,
                   "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td%s>%" PRIu64
                   " = %s</td><td>%s</td></tr>\n",
-                  r->offered, r->admitted, r->denied,
-                  r->worst > s->plan->rate.count ? " class=\"over\"" : "", r->worst,
-                  sim_multiple(r->worst, s->plan->rate.count, multiple),
+                  r->offered, r->admitted, r->denied, r->worst > r->bound ? " class=\"over\"" : "",
+                  r->worst, sim_multiple(r->worst, s->plan->rate.count, multiple),
                   sim_time(r->longest_wait_ns, wait));
 }
 
@@ -62,9 +61,9 @@ void sim_html(FILE *out, const struct sim_section *sections, size_t n)
     (void)fputs("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n"
                 "<head>\n<meta charset=\"utf-8\"/>\n"
                 "<meta name=\"viewport\" content=\"width=device-width\"/>\n"
-                "<title>weir simulate, ",
+                "<title>",
                 out);
-    sim_xml_text(out, sections[0].traffic->name);
+    sim_xml_title(out, sections, n);
     (void)fprintf(out, "</title>\n<style>\n%s%s</style>\n</head>\n<body>\n", sim_html_style,
                   sim_svg_style);
     for (size_t i = 0; i < n; i++) {

@@ -29,6 +29,7 @@ static int run_subject(const struct sim_plan *plan, const struct sim_traffic *tr
                 !plan->algorithms_given && (e == WEIR_EQUOTA || e == WEIR_ERATE);
     if (e == 0) {
         e = sim_run(&subject, traffic, plan->rate.period_ns, result, &error);
+        result->bound = sim_bound(plan, i, traffic);
     }
     sim_subject_close(&subject);
     if (e == 0) {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/maths.h"
 #include "cli/cli.h"
 #include "cli/replay/replay_trace.h"
 #include "cli/simulate/simulate.h"
@@ -14,6 +15,35 @@
 size_t sim_subjects(const struct sim_plan *plan)
 {
     return plan->algorithms_count + plan->rules_count;
+}
+
+/* Returns the highest cost of a request, at least 1. */
+static uint64_t highest_cost(const struct sim_traffic *traffic)
+{
+    uint64_t highest = 1;
+    for (size_t i = 0; traffic->costs && i < traffic->count; i++) {
+        highest = max_u64(highest, traffic->requests[i].cost);
+    }
+    return highest;
+}
+
+uint64_t sim_bound(const struct sim_plan *plan, size_t index, const struct sim_traffic *traffic)
+{
+    uint64_t count = plan->rate.count;
+    switch (index < plan->algorithms_count ? plan->algorithms[index] : 0) {
+    case WEIR_TOKEN_BUCKET:
+        return add_sat(plan->burst != 0 ? plan->burst : count, count);
+    case WEIR_LEAKY_BUCKET: /* the last release of a period has its whole cost in it */
+        return add_sat(count, highest_cost(traffic) - 1);
+    case WEIR_FIXED_WINDOW:
+        return add_sat(count, count);
+    case WEIR_SLIDING_WINDOW:
+        return add_sat(count, count - 1);
+    case WEIR_SLIDING_LOG:
+        return count;
+    default:
+        return UINT64_MAX;
+    }
 }
 
 static int open_limiter(struct sim_subject *s, int algorithm, uint32_t clients,
@@ -180,11 +210,11 @@ static int ask_rules(const struct rules_ask *ask, struct weir_rules_answer *answ
 
 static const char *binding_name(const struct weir_rules_answer *a)
 {
-    static const char *const names[] = {[WEIR_RULES_NO_LIMIT] = "(no limit)",
-                                        [WEIR_RULES_ALLOWED] = "(allow list)",
-                                        [WEIR_RULES_BLOCKED] = "(block list)",
-                                        [WEIR_RULES_MISSING] = "(missing attribute)"};
-    return a->reason == WEIR_RULES_LIMIT ? a->limit : names[a->reason];
+    return a->reason == WEIR_REASON_MISSING      ? "(missing attribute)"
+           : a->limit[0] != 0                    ? a->limit
+           : a->reason == WEIR_REASON_ALLOW_LIST ? "(allow list)"
+           : a->reason == WEIR_REASON_BLOCK_LIST ? "(block list)"
+                                                 : "(no limit)";
 }
 
 /*

@@ -232,8 +232,8 @@ static void draw_peak(const struct panel *p)
     }
     int x = (part(p, first, SIM_BINS) + part(p, end, SIM_BINS)) / 2 / TENTHS;
     int y = p->y + CURVE_BOTTOM - scaled(peak, p->curve_top, CURVE_HEIGHT) / TENTHS - 4;
-    text_at(p->out, x, y, peak > p->section->plan->rate.count ? "middle strong over" : "middle",
-            "%" PRIu64, peak);
+    text_at(p->out, x, y, peak > p->result->bound ? "middle strong over" : "middle", "%" PRIu64,
+            peak);
 }
 
 static void draw_running(const struct panel *p)
@@ -249,6 +249,9 @@ static void draw_running(const struct panel *p)
             sim_time(p->result->longest_wait_ns, time));
     draw_steps(p, 0, true, "area");
     draw_steps(p, quota, true, "excess");
+    if (p->result->worst > p->result->bound) {
+        draw_steps(p, p->result->bound, true, "breach");
+    }
     draw_steps(p, 0, false, "curve");
     level(p, limit, "quota");
     level(p, bottom * TENTHS, "axis");
@@ -265,7 +268,7 @@ static void draw_panel(const struct panel *p)
     char multiple[SIM_TEXT];
     draw_name(p->out, p->x, p->y + 12, "name", p->result->name);
     text_at(p->out, p->x + p->width, p->y + 12,
-            p->result->worst > quota ? "end strong over" : "end strong", "worst %s",
+            p->result->worst > p->result->bound ? "end strong over" : "end strong", "worst %s",
             sim_multiple(p->result->worst, quota, multiple));
     draw_times(p);
     draw_offered(p);
@@ -336,14 +339,30 @@ static void draw_section(FILE *out, const struct sim_section *s)
     }
 }
 
-static void open_svg(FILE *out, int width, int height, const struct sim_section *s, bool style)
+void sim_xml_title(FILE *out, const struct sim_section *sections, size_t n)
+{
+    (void)fputs("weir simulate, ", out);
+    if (n > 1) {
+        (void)fprintf(out, "%zu shapes of traffic: ", n);
+    }
+    for (size_t i = 0; i < n; i++) {
+        (void)fputs(i > 0 ? ", " : "", out);
+        sim_xml_text(out, sections[i].traffic->name);
+    }
+}
+
+static void open_svg(FILE *out, int width, int height, const struct sim_section *sections, size_t n)
 {
     (void)fprintf(out,
                   "<svg class=\"weir\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
-                  "width=\"%d\" height=\"%d\" role=\"img\">\n<title>weir simulate, ",
+                  "width=\"%d\" height=\"%d\" role=\"img\">\n<title>",
                   width, height, width, height);
-    sim_xml_text(out, s->traffic->name);
+    sim_xml_title(out, sections, n);
     (void)fprintf(out, "</title>\n");
+}
+
+static void put_paper(FILE *out, int width, int height, bool style)
+{
     if (style) {
         (void)fprintf(out, "<style>\n%s</style>\n", sim_svg_style);
     }
@@ -356,7 +375,8 @@ void sim_svg(FILE *out, const struct sim_section *sections, size_t n, bool style
     for (size_t i = 0; i < n; i++) {
         height += section_height(&sections[i]);
     }
-    open_svg(out, section_width(&sections[0]), height, &sections[0], style);
+    open_svg(out, section_width(&sections[0]), height, sections, n);
+    put_paper(out, section_width(&sections[0]), height, style);
     height = 0;
     for (size_t i = 0; i < n; i++) {
         (void)fprintf(out, "<g transform=\"translate(0 %d)\">\n", height);

@@ -46,14 +46,13 @@ static bool tests_hold(const struct tests *tests, const struct request *request)
     return true;
 }
 
-bool list_holds(const struct tests *entries, size_t n, const struct request *request)
+size_t list_find(const struct tests *entries, size_t n, const struct request *request)
 {
-    for (size_t i = 0; i < n; i++) {
-        if (tests_hold(&entries[i], request)) {
-            return true;
-        }
+    size_t i = 0;
+    while (i < n && !tests_hold(&entries[i], request)) {
+        i++;
     }
-    return false;
+    return i;
 }
 
 static bool has_group(const struct rule *const *list, size_t n, unsigned group)

@@ -19,6 +19,9 @@ static void compile_derived(struct ruleset *set)
     set->derived = arena_array(&set->arena, config->attributes_count, sizeof *set->derived);
     for (size_t i = 0; set->derived != NULL && i < config->attributes_count; i++) {
         const struct attribute_config *from = &config->attributes[i];
+        if (from->count == 0) { /* callers send it */
+            continue;
+        }
         struct derived *to = &set->derived[set->derived_count++];
         to->config = from;
         to->attribute = ruleset_number(set, from->name);
@@ -276,6 +279,8 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
         set->fleet = options->fleet;
         set->denied = options->denied;
         set->denied_arg = options->denied_arg;
+        set->listed = options->listed;
+        set->listed_arg = options->listed_arg;
         e = open_limiters(set, options, old, problems, error);
     }
     if (e != 0) {

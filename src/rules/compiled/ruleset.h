@@ -149,6 +149,8 @@ struct ruleset {
     size_t shared_count;
     weir_rules_denied_fn denied; /* may be NULL */
     void *denied_arg;
+    weir_rules_listed_fn listed; /* may be NULL */
+    void *listed_arg;
 };
 
 /*
@@ -226,8 +228,8 @@ struct matches {
     unsigned shadow_dropped;    /* shadow limits beyond MATCHES_MAX */
 };
 
-/* True if at least one of the entries of a list holds. */
-bool list_holds(const struct tests *entries, size_t n, const struct request *request);
+/* Returns the number of the first entry of a list that holds, or n. */
+size_t list_find(const struct tests *entries, size_t n, const struct request *request);
 
 /*
  * Finds the limits that apply. Returns 0, or WEIR_EINVAL if they are more than can be decided at

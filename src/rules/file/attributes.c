@@ -4,7 +4,85 @@
 #include "rules/file/tiers.h"
 #include "rules/value/normalize.h"
 
-#define SOURCE_EXPECTED "header:NAME, query:NAME or 'file:PATH by ATTRIBUTE'"
+#define SOURCE_EXPECTED "header:NAME, query:NAME, 'file:PATH by ATTRIBUTE' or request"
+
+/* ---- names that rules use ---- */
+
+/* Names of attributes that are often sent: a name that is nearly one of them is a mistake. */
+static const char *const usual_names[] = {"user", "tier", "cost"};
+
+#define USUAL_NAMES (sizeof usual_names / sizeof usual_names[0])
+
+/*
+ * Offers a name that is nearly `known`: in other letter case, or with as many wrong letters as
+ * `known` has room for (none in "ip", so that "vip" is no mistake, two in "method").
+ */
+static void offer_near(struct suggestion *s, const char *known)
+{
+    unsigned limit = strlen(known) < 3 ? 0 : suggest_limit(text_of(known));
+    if (suggest_distance(s->word, known) <= limit) {
+        suggest_offer(s, known);
+    }
+}
+
+/* Reports a name that is nearly a usual one, in rules that declare no attributes. */
+static void refuse_near(struct reader *r, struct text name, struct place place)
+{
+    char lower[WEIR_RULES_NAME];
+    normalize_lower(name, lower);
+    struct suggestion s = suggest_begin((struct text){lower, name.len});
+    for (size_t i = 0; i < ATTRIBUTE_PLAIN; i++) {
+        offer_near(&s, attribute_names[i]);
+    }
+    for (size_t i = 0; i < USUAL_NAMES; i++) {
+        if (text_is(name, usual_names[i])) {
+            return;
+        }
+        offer_near(&s, usual_names[i]);
+    }
+    if (s.nearest != NULL) {
+        problem(r->problems, place,
+                "found the attribute '%.*s', expected '%s'; if callers send it under this name, "
+                "declare it with 'attributes: {%.*s: request}'",
+                TEXT_ARGS(name), s.nearest, TEXT_ARGS(name));
+    }
+}
+
+/* Reports a name that the section `attributes` does not declare. */
+static void refuse_undeclared(struct reader *r, const struct node *declared, struct text name,
+                              struct place place)
+{
+    struct suggestion s = suggest_begin(name);
+    for (size_t i = 0; i < declared->count; i++) {
+        if (text_equal(declared->keys[i]->scalar, name)) {
+            return;
+        }
+        suggest_offer(&s, declared->keys[i]->scalar.at);
+    }
+    for (size_t i = 0; i < ATTRIBUTE_PLAIN; i++) {
+        suggest_offer(&s, attribute_names[i]);
+    }
+    problem(r->problems, place,
+            "found the attribute '%.*s', expected path, method, host, ip or one that 'attributes' "
+            "declares (if callers send it, declare it with '%.*s: request')%s%s%s",
+            TEXT_ARGS(name), TEXT_ARGS(name), s.nearest != NULL ? "; did you mean '" : "",
+            s.nearest != NULL ? s.nearest : "", s.nearest != NULL ? "'?" : "");
+}
+
+void attribute_used(struct reader *r, struct text name, struct place place)
+{
+    const struct node *declared = r->config->declared;
+    if (attribute_kind_of(name) != ATTRIBUTE_PLAIN) {
+        return;
+    }
+    if (declared == NULL) {
+        refuse_near(r, name, place);
+    } else if (declared->kind == NODE_MAP) {
+        refuse_undeclared(r, declared, name, place);
+    }
+}
+
+/* ---- the section ---- */
 
 /* Splits "file:PATH by ATTRIBUTE" into name and by; false if the text has another form. */
 static bool split_lookup(struct text text, struct attribute_source *out)
@@ -20,12 +98,18 @@ static bool split_lookup(struct text text, struct attribute_source *out)
     return false;
 }
 
-/* Reads one source of an attribute; false after a problem. */
+/*
+ * Reads one source of an attribute; false after a problem. `request` is no source: it declares an
+ * attribute that callers send.
+ */
 static bool read_source(struct reader *r, const struct node *node, struct text attribute,
                         struct attribute_source *out)
 {
     struct text text = node->scalar;
     *out = (struct attribute_source){0};
+    if (text_is(text, "request")) {
+        return false;
+    }
     if (text_starts(text, "header:") && text.len > strlen("header:")) {
         char *lower = arena_take(&r->source->arena, text.len);
         if (lower != NULL) {
@@ -42,6 +126,7 @@ static bool read_source(struct reader *r, const struct node *node, struct text a
     }
     if (text_starts(text, "file:") && split_lookup(text, out)) {
         out->kind = FROM_FILE;
+        attribute_used(r, out->by, node->place);
         lookup_read(r, node, attribute, out);
         return out->values != NULL;
     }
@@ -49,14 +134,9 @@ static bool read_source(struct reader *r, const struct node *node, struct text a
     return false;
 }
 
-static void read_attribute(struct reader *r, const struct node *key, const struct node *node,
-                           struct attribute_config *out)
+static void read_sources(struct reader *r, const struct node *node, struct attribute_config *out)
 {
     const struct node *const *items;
-    if (!name_is_good(key->scalar)) {
-        unexpected(r, key, NAME_EXPECTED);
-        return;
-    }
     size_t n = scalars_of(r, node, SOURCE_EXPECTED, &items);
     if (n > CONFIG_SOURCES_MAX) {
         problem(r->problems, node->place, "found %zu sources, expected at most %d", n,
@@ -70,6 +150,19 @@ static void read_attribute(struct reader *r, const struct node *key, const struc
             out->count++;
         }
     }
+}
+
+static void read_attribute(struct reader *r, const struct node *key, const struct node *node)
+{
+    struct config *config = r->config;
+    struct attribute_config attribute = {.name = key->scalar, .place = key->place};
+    if (!name_is_good(key->scalar)) {
+        unexpected(r, key, NAME_EXPECTED);
+        return;
+    }
+    read_sources(r, node, &attribute);
+    (void)arena_append(&r->source->arena, &config->attributes, &config->attributes_count,
+                       sizeof attribute, &attribute);
 }
 
 /*
@@ -115,7 +208,6 @@ static void sort_attributes(struct reader *r)
 static void read_attributes(struct reader *r, const struct field *f, const struct node *node,
                             void *value)
 {
-    struct config *config = r->config;
     (void)f;
     (void)value;
     if (node->kind != NODE_MAP) {
@@ -128,11 +220,7 @@ static void read_attributes(struct reader *r, const struct field *f, const struc
         return;
     }
     for (size_t i = 0; i < node->count; i++) {
-        struct attribute_config attribute = {.name = node->keys[i]->scalar,
-                                             .place = node->keys[i]->place};
-        read_attribute(r, node->keys[i], node->items[i], &attribute);
-        (void)arena_append(&r->source->arena, &config->attributes, &config->attributes_count,
-                           sizeof attribute, &attribute);
+        read_attribute(r, node->keys[i], node->items[i]);
     }
     sort_attributes(r);
 }
@@ -149,65 +237,3 @@ static void show_attributes(const struct show *s, const void *value)
 
 const struct field_type type_attributes = {
     .size = sizeof(struct attribute_config *), .read = read_attributes, .show = show_attributes};
-
-/* ---- keys that clients write ---- */
-
-/*
- * What a client can do about a part of a key: make up a value, choose one of those that the
- * application has (path, method, host), or nothing that the rules know of.
- */
-enum part_source { PART_MADE_UP, PART_CHOSEN, PART_GIVEN };
-
-/* Returns the source of the attribute that a client writes; NULL if there is none. A lookup in a
- * file gives only values of the file. */
-static const struct attribute_source *written_source(const struct config *config, struct text name)
-{
-    for (size_t i = 0; i < config->attributes_count; i++) {
-        const struct attribute_config *a = &config->attributes[i];
-        for (size_t j = 0; text_equal(a->name, name) && j < a->count; j++) {
-            if (a->sources[j].kind != FROM_FILE) {
-                return &a->sources[j];
-            }
-        }
-    }
-    return NULL;
-}
-
-/* Finds what a client can do about a part; a source that it writes is set in *source. A gateway
- * always knows the address, so alternatives after `ip` are never used. */
-static enum part_source source_of_part(const struct config *config, const struct texts *names,
-                                       const struct attribute_source **source)
-{
-    for (size_t i = 0; i < names->count; i++) {
-        const struct attribute_source *written = written_source(config, names->at[i]);
-        enum attribute_kind kind = attribute_kind_of(names->at[i]);
-        if (written != NULL) {
-            *source = written;
-            return PART_MADE_UP;
-        }
-        if (kind != ATTRIBUTE_PLAIN) {
-            return kind == ATTRIBUTE_IP ? PART_GIVEN : PART_CHOSEN;
-        }
-    }
-    return PART_GIVEN;
-}
-
-void config_warn_written(const struct config *config, struct problems *problems)
-{
-    for (size_t i = 0; i < config->limits_count; i++) {
-        const struct limit_config *limit = config->limits[i];
-        const struct attribute_source *source = NULL;
-        size_t given = 0;
-        for (size_t j = 0; j < limit->key_parts; j++) {
-            given += source_of_part(config, &limit->key[j].alternatives, &source) == PART_GIVEN;
-        }
-        if (source != NULL && given == 0) {
-            warning(problems, limit->place,
-                    "limit '%.*s': clients can make up its key, which comes from %.*s, and get a "
-                    "new quota with each value%s; expected ip in the key, or a gateway that sets "
-                    "or removes what clients write there",
-                    TEXT_ARGS(limit->name), TEXT_ARGS(source->name),
-                    limit->ban.denials > 0 ? ", or get the keys of others banned" : "");
-        }
-    }
-}

@@ -1,6 +1,7 @@
 #include "rules/file/conditions.h"
 
 #include "rules/file/files.h"
+#include "rules/file/sections.h"
 #include "rules/value/normalize.h"
 #include "rules/value/pattern.h"
 
@@ -58,6 +59,27 @@ static void add_network(struct condition_reading *c, struct text text, struct pl
     add(c, &value, place);
 }
 
+/* Warns of a method that is nearly one of the standard ones, and of a text that is no host. */
+static void suspect_value(struct condition_reading *c, struct text text, struct place place)
+{
+    static const char *const methods[] = {"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
+                                          "CONNECT", "OPTIONS", "TRACE", "PATCH"};
+    struct suggestion s = suggest_begin(text);
+    char found[QUOTE_MAX];
+    for (size_t i = 0; c->kind == ATTRIBUTE_METHOD && i < sizeof methods / sizeof *methods; i++) {
+        suggest_offer(&s, methods[i]);
+    }
+    if (s.nearest != NULL && s.distance > 0) {
+        warning(c->r->problems, place,
+                "found the method %s, which hardly any client sends; did you mean '%s'?",
+                quote(text, found), s.nearest);
+    } else if (c->kind == ATTRIBUTE_HOST && memchr(text.at, '/', text.len) != NULL) {
+        warning(c->r->problems, place,
+                "found the host %s, which no request has, expected a name such as api.example",
+                quote(text, found));
+    }
+}
+
 /* Adds a value or pattern, with methods and hosts normalised as those of requests are. */
 static void add_text(struct condition_reading *c, struct text text, struct place place)
 {
@@ -74,6 +96,9 @@ static void add_text(struct condition_reading *c, struct text text, struct place
         value.text.at = to;
     } else if (c->kind == ATTRIBUTE_HOST) {
         value.text = (struct text){to, normalize_host(value.text, to)};
+    }
+    if (value.kind == VALUE_EXACT) {
+        suspect_value(c, value.text, place);
     }
     add(c, &value, place);
 }
@@ -199,17 +224,6 @@ static void add_file(struct condition_reading *c, const struct node *node, bool 
     file_use_end(&use, v->count * COMPILED_BYTES);
 }
 
-void attribute_suspect(struct reader *r, struct text name, struct place place)
-{
-    for (size_t i = 0; i < ATTRIBUTE_PLAIN; i++) {
-        unsigned distance = suggest_distance(name, attribute_names[i]);
-        if (name.len > 2 && distance > 0 && distance <= suggest_limit(name)) {
-            warning(r->problems, place, "found the attribute '%.*s'; did you mean '%s'?",
-                    TEXT_ARGS(name), attribute_names[i]);
-        }
-    }
-}
-
 static void read_condition(struct reader *r, const struct node *key, const struct node *node,
                            struct condition *out)
 {
@@ -221,7 +235,7 @@ static void read_condition(struct reader *r, const struct node *key, const struc
         return;
     }
     out->attribute = key->scalar;
-    attribute_suspect(r, key->scalar, key->place);
+    attribute_used(r, key->scalar, key->place);
     if (node->kind == NODE_LIST && node->count == 0) {
         unexpected(r, node, "at least one value: an empty list matches nothing");
         return;
@@ -246,6 +260,7 @@ static void read_conditions(struct reader *r, const struct field *f, const struc
         unexpected(r, node, "a map of attributes and values, such as {path: /login}");
         return;
     }
+    out->place = node->place;
     out->at = arena_array(&r->source->arena, node->count, sizeof *out->at);
     for (size_t i = 0; i < node->count && out->at != NULL; i++) {
         read_condition(r, node->keys[i], node->items[i], &out->at[out->count]);
@@ -272,9 +287,12 @@ static void read_list(struct reader *r, const struct field *f, const struct node
         return;
     }
     for (size_t i = 0; i < node->count; i++) {
+        unsigned before = r->problems->errors;
         struct conditions entry = {0};
         read_conditions(r, f, node->items[i], &entry);
-        (void)arena_append(&r->source->arena, &out->entries, &out->count, sizeof entry, &entry);
+        if (r->problems->errors == before) {
+            (void)arena_append(&r->source->arena, &out->entries, &out->count, sizeof entry, &entry);
+        }
     }
 }
 

@@ -10,10 +10,4 @@ extern const struct field_type type_conditions;
 /* A struct list_config: [{ip: [...]}, {path: ...}]; entries are added to those already there. */
 extern const struct field_type type_list;
 
-/*
- * Warns of a name that is nearly `path`, `method`, `host` or `ip`: attributes may have any name,
- * but this one was probably a mistake and would never match.
- */
-void attribute_suspect(struct reader *r, struct text name, struct place place);
-
 #endif

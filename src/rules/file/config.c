@@ -67,7 +67,7 @@ int config_consistency(const struct config *config, int given)
 
 bool config_has_store(const struct config *config)
 {
-    return config->store.url.len > 0 || config->fleet == FLEET_GIVEN;
+    return config->store_place.line > 0 || config->fleet == FLEET_GIVEN;
 }
 
 bool config_is_shared(const struct config *config, const struct limit_config *limit)
@@ -122,9 +122,11 @@ static void read_limits(struct reader *r, const struct field *f, const struct no
     (void)value;
     r->config->has_limits = true;
     if (node->kind != NODE_LIST) {
+        r->config->limits_written++;
         unexpected(r, node, f->expects);
         return;
     }
+    r->config->limits_written += node->count;
     for (size_t i = 0; i < node->count; i++) {
         read_limit(r, node->items[i]);
     }
@@ -203,20 +205,23 @@ static struct text folder_of(struct arena *arena, const char *path)
 }
 
 /*
- * Takes server.memory from a text, because it bounds the files that are named before it. If it is
- * wrong, that is reported when the section is read.
+ * Takes from a text what sections before it need: server.memory, which bounds the files that they
+ * name, and the attributes that are declared. If something is wrong with them, that is reported
+ * when their sections are read.
  */
-static void look_for_memory(struct config *config, const struct node *root)
+static void look_ahead(struct config *config, const struct node *root)
 {
-    const struct node *server = root->kind == NODE_MAP ? node_find(root, "server") : NULL;
-    const struct node *memory =
-        server != NULL && server->kind == NODE_MAP ? node_find(server, "memory") : NULL;
+    const struct node *server = node_find(root, "server");
+    const struct node *memory = server != NULL ? node_find(server, "memory") : NULL;
     struct weir_error error;
     uint64_t bytes;
     if (memory != NULL && memory->kind == NODE_SCALAR &&
         quantity_parse(&quantity_size, memory->scalar, "", &bytes, &error) == 0) {
         config->files_most = bytes;
+    } else if (memory != NULL) {
+        config->memory_is_wrong = true;
     }
+    config->declared = config->declared != NULL ? config->declared : node_find(root, "attributes");
 }
 
 /* Parses one text. The name is copied, because messages and limits refer to it. */
@@ -235,9 +240,11 @@ static int parse_text(struct config *config, const char *name, struct text text,
     if (config->folder.at == NULL) {
         config->folder = source->folder;
     }
+    unsigned before = problems->errors;
     source->root = document_read(&source->arena, own.at, text, problems);
+    source->damaged = problems->errors > before;
     if (source->root != NULL) {
-        look_for_memory(config, source->root);
+        look_ahead(config, source->root);
     }
     return source->arena.failed ? WEIR_ENOMEM : 0;
 }

@@ -44,6 +44,7 @@ struct source {
     struct arena arena;
     struct source_file *files;
     const struct node *root; /* the text, parsed; NULL: it could not be, or is one limit */
+    bool damaged;            /* parts of the text could not be parsed */
     struct text folder;      /* where relative paths of the text start */
     unsigned references;
 };
@@ -83,6 +84,7 @@ struct condition {
 struct conditions {
     struct condition *at;
     size_t count;
+    struct place place; /* of the map */
 };
 
 /* ---- limits ---- */
@@ -267,17 +269,20 @@ struct config {
     struct store_config store;
     struct place store_place;
     struct adhoc_config adhoc;
+    const struct node *declared; /* the section `attributes`; NULL: there is none */
     struct attribute_config *attributes;
     size_t attributes_count;
     struct list_config allow;
     struct list_config block;
     struct limit_config **limits;
     size_t limits_count;
-    struct text folder;   /* folder of the first file; relative paths start there */
-    uint64_t files_bytes; /* memory of the files that the rules name ... */
-    uint64_t files_most;  /* ... and the most that it may be: server.memory */
-    unsigned seen;        /* sections that were read and may be in one file only: bits */
+    struct text folder;    /* folder of the first file; relative paths start there */
+    uint64_t files_bytes;  /* memory of the files that the rules name ... */
+    uint64_t files_most;   /* ... and the most that it may be: server.memory */
+    unsigned seen;         /* sections that were read and may be in one file only: bits */
+    size_t limits_written; /* items under `limits`, also those that were refused */
     bool has_limits;
+    bool memory_is_wrong; /* server.memory cannot be read */
 };
 
 /*
@@ -325,10 +330,10 @@ void config_compare(const struct config *old, const struct config *next, const c
 
 /*
  * Warns of each limit whose whole key is written by clients, in a header or the query, so that a
- * client can make up a new key for each request. Only an operator can know whether a gateway
- * prevents that.
+ * client can make up a new key for each request (only an operator can know whether a gateway
+ * prevents that), and of each limit that no request reaches.
  */
-void config_warn_written(const struct config *config, struct problems *problems);
+void config_warn(const struct config *config, struct problems *problems);
 
 void config_finish(struct config *config);
 

@@ -2,6 +2,7 @@
 #include "base/maths.h"
 #include "rules/file/adhoc.h"
 #include "rules/file/consistency.h"
+#include "rules/file/document.h"
 #include "rules/file/limits.h"
 
 uint64_t config_bytes(const struct config *config, struct problems *problems)
@@ -80,9 +81,14 @@ static void check_always(const struct config *config, struct problems *problems)
 static void check_presence(const struct config *config, struct place place,
                            struct problems *problems)
 {
-    if (!config->has_limits) {
+    for (size_t i = 0; i < config->sources_count; i++) {
+        if (config->sources[i]->damaged || config->sources[i]->root->kind != NODE_MAP) {
+            return; /* the limits may be in this text */
+        }
+    }
+    if (!config->has_limits && config->sources_count > 0) {
         problem(problems, place, "found no 'limits', expected a list of limits");
-    } else if (config->limits_count == 0) {
+    } else if (config->has_limits && config->limits_written == 0) {
         warning(problems, place, "found no limit: every request will be allowed");
     }
 }
@@ -95,10 +101,8 @@ int config_check(const struct config *config, const char *name, struct problems 
     }
     adhoc_check(config, problems);
     check_always(config, problems);
-    if (problems->errors == 0) {
-        check_presence(config, whole, problems);
-    }
-    if (problems->errors == 0) {
+    check_presence(config, whole, problems);
+    if (!config->memory_is_wrong) {
         check_memory(config, problems, whole);
     }
     return problems->errors == 0 ? 0 : WEIR_ERULES;

@@ -46,6 +46,24 @@ static struct place place_of_byte(const struct parsing *r, size_t offset)
     return place;
 }
 
+/*
+ * True if the place is a tab after nothing but blanks, which YAML does not allow. libyaml counts
+ * columns in characters; those before such a tab are one byte each.
+ */
+static bool is_indented_by_tab(const struct parsing *r, struct place place)
+{
+    struct text rest = r->text;
+    for (unsigned line = 1; line < place.line; line++) {
+        (void)text_cut(&rest, '\n');
+    }
+    unsigned column = 1;
+    while (column < place.column && column <= rest.len &&
+           (rest.at[column - 1] == ' ' || rest.at[column - 1] == '\t')) {
+        column++;
+    }
+    return column == place.column && column <= rest.len && rest.at[column - 1] == '\t';
+}
+
 static void tell_syntax(struct parsing *r)
 {
     const yaml_parser_t *parser = &r->parser;
@@ -56,6 +74,10 @@ static void tell_syntax(struct parsing *r)
     } else if (parser->error == YAML_READER_ERROR) {
         problem(r->problems, place_of_byte(r, parser->problem_offset),
                 "YAML: %s, expected UTF-8 without control characters", what);
+    } else if (is_indented_by_tab(r, place_of(r, parser->problem_mark))) {
+        problem(r->problems, place_of(r, parser->problem_mark),
+                "found a tab at the beginning of a line, expected spaces: YAML does not allow tabs "
+                "there");
     } else if (context[0] != 0 && parser->context_mark.line != parser->problem_mark.line) {
         problem(r->problems, place_of(r, parser->problem_mark),
                 "YAML: %s, %s that begins in line %zu, column %zu", what, context,

@@ -4,6 +4,7 @@
 #include "rules/file/ban.h"
 #include "rules/file/conditions.h"
 #include "rules/file/consistency.h"
+#include "rules/file/sections.h"
 #include "rules/file/tiers.h"
 #include "rules/file/yaml_write.h"
 
@@ -46,6 +47,8 @@ static void read_cost(struct reader *r, const struct field *f, const struct node
     limit->cost_attribute = text_trim(text_after(node->scalar, strlen("attribute:")));
     if (!name_is_good(limit->cost_attribute)) {
         unexpected(r, node, f->expects);
+    } else {
+        attribute_used(r, limit->cost_attribute, node->place);
     }
 }
 
@@ -72,7 +75,7 @@ static bool read_alternatives(struct reader *r, const struct node *node, struct 
             unexpected(r, node, "an attribute, or several with | between them");
             return false;
         }
-        attribute_suspect(r, name, node->place);
+        attribute_used(r, name, node->place);
         if (!arena_append(&r->source->arena, &out->at, &out->count, sizeof name, &name)) {
             return false;
         }

@@ -7,6 +7,13 @@
 /* The server, the store and the attributes (attributes.c) of a struct config. */
 extern const struct field_type type_server, type_store, type_attributes;
 
+/*
+ * Reports a name that rules use for an attribute and that no request will have: with a section
+ * `attributes`, a name that is neither declared there nor built in; without it, one that is nearly
+ * a usual name.
+ */
+void attribute_used(struct reader *r, struct text name, struct place place);
+
 /* Reads the mode of a file in octal, such as 0660. Returns false if it is not one of 1 to 0777. */
 #define MODE_EXPECTED "a mode in octal from 0001 to 0777, such as 0660"
 bool mode_parse(struct text text, unsigned *mode);

@@ -2,6 +2,7 @@
 
 #include "rules/file/files.h"
 #include "rules/file/limits.h"
+#include "rules/file/sections.h"
 #include "rules/value/csv.h"
 #include "rules/value/normalize.h"
 
@@ -134,6 +135,8 @@ void tiers_read(struct reader *r, const struct node *node, struct limit_config *
         }
     }
     check_default(r, node, limit);
+    const struct node *by = node_find(node, "by");
+    attribute_used(r, limit->tier_by, by != NULL ? by->place : node->place);
     if (limit->tiers_count == 0 && r->problems->errors == before) {
         problem(r->problems, node->place, "found no tier, expected at least one, such as free: {}");
     }
@@ -352,6 +355,7 @@ void overrides_read(struct reader *r, const struct node *node, struct limit_conf
     if (!fields_read(r, &section_overrides, node, o) || o->by.len == 0 || o->file.len == 0) {
         return;
     }
+    attribute_used(r, o->by, node_find(node, "by")->place);
     struct csv_table *t = table_open(r, node_find(node, "file"), o->file, o->by, TEXT("rate"));
     if (t == NULL) {
         return;

@@ -22,7 +22,7 @@ static void answer_init(struct weir_rules_answer *answer)
     memset(&answer->answer, 0, sizeof answer->answer);
     answer->answer.quota = WEIR_UNLIMITED;
     answer->answer.remaining = WEIR_UNLIMITED;
-    answer->reason = WEIR_RULES_NO_LIMIT;
+    answer->reason = WEIR_REASON_UNMATCHED;
     answer->applied = 0;
     answer->missing = 0;
     answer->shadow_denied = 0;
@@ -116,6 +116,7 @@ static __attribute__((noinline)) void after_denial(const struct rules_ask *a,
     }
     struct denial denial = {.holder = holder, .key = {bytes, len}, .now_ns = a->now_ns};
     ban_after(&denial, &answer->answer);
+    answer->reason = rules_reason(&answer->answer);
     if (a->set->denied != NULL) {
         a->set->denied(a->set->denied_arg, answer->limit, bytes, len);
     }
@@ -124,7 +125,7 @@ static __attribute__((noinline)) void after_denial(const struct rules_ask *a,
 void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struct text tier,
                       uint64_t window_ns, unsigned retry_jitter)
 {
-    answer->reason = WEIR_RULES_LIMIT;
+    answer->reason = rules_reason(&answer->answer);
     put_name(answer->limit, limit);
     put_name(answer->tier, tier);
     answer->window_ns = window_ns;
@@ -135,6 +136,7 @@ void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, stru
                        bool counts)
 {
     answer->answer.flags |= WEIR_FLAG_SHADOW;
+    answer->reason = WEIR_REASON_SHADOW;
     count_shared(&holder->shadow_denied, counts);
     if (answer->shadow_denied++ == 0) {
         put_name(answer->shadow, limit);
@@ -252,7 +254,7 @@ static int decide(const struct rules_ask *a, struct weir_rules_answer *answer)
     answer->missing = matches.missing;
     a->tally->missing += matches.missing;
     if (matches.refused != NULL) {
-        refuse(answer, WEIR_RULES_MISSING);
+        refuse(answer, WEIR_REASON_MISSING);
         put_name(answer->limit, matches.refused->config->name);
         return 0;
     }
@@ -287,6 +289,15 @@ static int check_question(const struct weir_rules_question *question, struct wei
     return 0;
 }
 
+/* Reports the entry of the block list that denied a request. */
+static void tell_listed(const struct rules_ask *a, size_t entry)
+{
+    struct place place = a->set->config.block.entries[entry].place;
+    if (a->set->listed != NULL && a->question->mode == WEIR_CHECK) {
+        a->set->listed(a->set->listed_arg, place.file, place.line);
+    }
+}
+
 /* Returns 0, WEIR_E... or RULES_PENDING. Without a waiter (NULL), limits of a fleet are
  * WEIR_ENOTSUP. */
 static int ask_set(const struct ruleset *set, const struct weir_rules_question *question,
@@ -303,15 +314,17 @@ static int ask_set(const struct ruleset *set, const struct weir_rules_question *
     if (e != 0) {
         return e;
     }
-    if (set->block_count > 0 && list_holds(set->block, set->block_count, &request)) {
+    size_t listed = list_find(set->block, set->block_count, &request);
+    if (listed < set->block_count) {
         tally->block_listed++;
-        refuse(answer, WEIR_RULES_BLOCKED);
+        refuse(answer, WEIR_REASON_BLOCK_LIST);
+        tell_listed(&a, listed);
         return 0;
     }
-    if (set->allow_count > 0 && list_holds(set->allow, set->allow_count, &request)) {
+    if (list_find(set->allow, set->allow_count, &request) < set->allow_count) {
         tally->allow_listed++;
         answer->answer.verdict = WEIR_ALLOW;
-        answer->reason = WEIR_RULES_ALLOWED;
+        answer->reason = WEIR_REASON_ALLOW_LIST;
         return 0;
     }
     return decide(&a, answer);

@@ -48,7 +48,7 @@ int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *co
 int asking_enforced(const struct rules_ask *a, const struct matches *matches,
                     struct weir_rules_answer *answer);
 
-/* Puts the limit that bound into the answer. */
+/* Puts the limit that bound, and the reason that rules_reason() gives, into the answer. */
 void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struct text tier,
                       uint64_t window_ns, unsigned retry_jitter);
 

@@ -276,6 +276,7 @@ static void after_denial(struct shared_ask *s, const struct shared_part *part)
         return;
     }
     ban_after(&denial, &s->answer.answer);
+    s->answer.reason = rules_reason(&s->answer.answer);
     if (rules->options.denied != NULL) {
         rules->options.denied(rules->options.denied_arg, s->answer.limit, remote->key.at,
                               remote->key.len);

@@ -102,6 +102,9 @@ int rules_ask_in(struct weir_rules *rules, void *where, struct arena *memory,
                  struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
                  struct weir_error *error);
 
+/* Returns why limits that apply gave this answer (enum weir_rules_reason). */
+int rules_reason(const struct weir_answer *answer); /* reason.c */
+
 /* ruleset_needs_ip() of the rules in force. */
 bool rules_need_ip(struct weir_rules *rules);
 

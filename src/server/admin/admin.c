@@ -77,7 +77,7 @@ void admin_reply_refused(struct exchange *x, int e, const struct weir_error *err
         return;
     }
     count_own(&c->worker->counts.bad_requests[c->protocol->kind], 1);
-    http_put_problem(&x->body, 422, error->text);
+    http_put_problem(&x->body, 422, error->text, 0);
     put_messages(&x->body, messages);
     http_reply(x, 422, "application/problem+json", NULL);
 }

@@ -34,7 +34,7 @@
  * "consistency" (local, exact, leased, synced),"degraded" (answers without the store)},...]}.
  * Each tier, and each different rate of overrides, is an item. The built-in limit "adhoc" is the
  * last item; its rate, count, period_ms and burst are null, because they come with each call.
- * /v1/keys gives the eight members of an answer (a peek of 1 unit), and "blocked_ms" (0: not
+ * /v1/keys gives the nine members of an answer (a peek of 1 unit), and "blocked_ms" (0: not
  * blocked, -1: without end). /v1/status gives {"version","state" (starting, ready,
  * draining),"uptime_s","pid","threads","generation","config" (path; null: none, or not for the role
  * check),"mode",

@@ -40,9 +40,9 @@ static int64_t retry_ms(const struct weir_answer *from)
 /* A key that is blocked without end gets the verdict NEVER. */
 static void from_engine(const struct weir_answer *from, int reason, struct answer *to)
 {
-    bool blocked = from->verdict == WEIR_DENY && from->retry_after_ns == WEIR_FOREVER;
-    to->verdict = blocked ? WEIR_NEVER : from->verdict;
-    to->reason = blocked ? WEIR_RULES_BLOCKED : reason;
+    bool endless = from->verdict == WEIR_DENY && from->retry_after_ns == WEIR_FOREVER;
+    to->verdict = endless ? WEIR_NEVER : from->verdict;
+    to->reason = reason;
     to->quota = from->quota;
     to->remaining = to_signed(from->remaining);
     to->reset_after_ms = to_ms(from->reset_after_ns);
@@ -52,7 +52,6 @@ static void from_engine(const struct weir_answer *from, int reason, struct answe
     to->flags |= (from->flags & WEIR_FLAG_SHADOW) != 0 ? ANSWER_SHADOW : 0;
     to->flags |= (from->flags & WEIR_FLAG_DEGRADED) != 0 ? ANSWER_DEGRADED : 0;
     to->reservation[0] = 0;
-    to->closed = from->verdict != WEIR_ALLOW && (from->flags & WEIR_FLAG_CLOSED) != 0;
 }
 
 static void from_rules(const struct weir_rules_answer *from, struct answer *to)
@@ -61,7 +60,7 @@ static void from_rules(const struct weir_rules_answer *from, struct answer *to)
     to->window_ns = from->window_ns;
     to->retry_jitter = from->retry_jitter;
     memcpy(to->limit, from->limit, sizeof to->limit);
-    if (from->reason == WEIR_RULES_NO_LIMIT || from->reason == WEIR_RULES_ALLOWED) {
+    if (from->answer.quota == WEIR_UNLIMITED) { /* no limit has decided */
         to->quota = 0;
         to->remaining = -1;
     }
@@ -70,16 +69,16 @@ static void from_rules(const struct weir_rules_answer *from, struct answer *to)
 const struct answer_error *answer_error(int e)
 {
     static const struct answer_error rows[] = {
-        {WEIR_ENOLIMIT, 404, "NOLIMIT"},
-        {WEIR_EINVAL, 400, "ERR"},
-        {WEIR_EKEY, 400, "BADKEY"},
-        {WEIR_EATTRIBUTE, 400, "BADKEY"},
-        {WEIR_ENOTSUP, 400, "ERR"},
-        {WEIR_EFULL, 503, "ERR"},       /* slots become free with time, */
-        {WEIR_EIO, 503, "UNAVAILABLE"}, /* and the store comes back */
-        {RESERVATION_NONE, 404, "NORESERVATION"},
-        {RESERVATION_FULL, 503, "OVERLOAD"},
-        {0, 500, "ERR"}, /* every other error */
+        {WEIR_ENOLIMIT, 404, "NOLIMIT", 0},
+        {WEIR_EINVAL, 400, "ERR", 0},
+        {WEIR_EKEY, 400, "BADKEY", 0},
+        {WEIR_EATTRIBUTE, 400, "BADKEY", 0},
+        {WEIR_ENOTSUP, 400, "ERR", 0},
+        {WEIR_EFULL, 503, "ERR", WEIR_REASON_OVERLOAD},    /* slots become free with time, */
+        {WEIR_EIO, 503, "UNAVAILABLE", WEIR_REASON_STORE}, /* and the store comes back */
+        {RESERVATION_NONE, 404, "NORESERVATION", 0},
+        {RESERVATION_FULL, 503, "OVERLOAD", WEIR_REASON_OVERLOAD},
+        {0, 500, "ERR", 0}, /* every other error */
     };
     const struct answer_error *row = rows;
     while (row->error != e && row->error != 0) {
@@ -141,16 +140,15 @@ int answer_ask(struct asker *asker, const struct weir_rules_question *question,
 void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit,
                        const struct weir_rules_found *found, struct answer *to)
 {
-    from_engine(from, WEIR_RULES_LIMIT, to);
+    from_engine(from, rules_reason(from), to);
     to->window_ns = found->window_ns;
     to->retry_jitter = found->retry_jitter;
     memcpy(to->limit, limit.at, limit.len); /* the limit exists, so its name fits */
     to->limit[limit.len] = 0;
     if (found->shadow && to->verdict != WEIR_ALLOW) {
         to->verdict = WEIR_ALLOW;
-        to->reason = WEIR_RULES_LIMIT;
+        to->reason = WEIR_REASON_SHADOW;
         to->retry_after_ms = 0;
-        to->closed = false;
         to->flags |= ANSWER_SHADOW;
     }
 }

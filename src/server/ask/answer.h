@@ -1,6 +1,7 @@
 /*
  * The answer that all protocols give: verdict, limit, quota, remaining, retry_after_ms,
- * reset_after_ms, delay_ms, flags, in this order. This file turns questions into answers;
+ * reset_after_ms, delay_ms, flags, in this order, then what an operation adds, and last the reason.
+ * This file turns questions into answers;
  * each protocol writes them as bytes in its own way.
  */
 #ifndef WEIR_SERVER_ASK_ANSWER_H
@@ -30,7 +31,6 @@ struct answer {
     uint64_t reset_after_ms;
     uint64_t delay_ms;
     unsigned flags;
-    bool closed;           /* denied because of `on_store_failure: closed`, not for lack of units */
     uint64_t window_ns;    /* these two are for header fields only, as in weir_rules_answer */
     unsigned retry_jitter; /* hundredths of a percent */
     int64_t blocked_ms;    /* of operations on one key: how long it is blocked; -1: without end */
@@ -58,6 +58,7 @@ struct answer_error {
     int error;        /* WEIR_E... or RESERVATION_... */
     int status;       /* of HTTP */
     const char *code; /* the first word of an error in RESP */
+    int reason;       /* of HTTP, for a request that is denied: enum weir_rules_reason; 0: none */
 };
 const struct answer_error *answer_error(int e);
 

@@ -297,6 +297,7 @@ static void hide_numbers(const struct weir_answer *from, struct answer *answer)
 {
     bool blocked = (from->flags & WEIR_FLAG_BLOCKED) != 0;
     answer->verdict = blocked ? answer->verdict : WEIR_ALLOW;
+    answer->reason = blocked ? answer->reason : WEIR_REASON_LIMIT;
     answer->retry_after_ms = blocked ? answer->retry_after_ms : 0;
     answer->quota = 0;
     answer->remaining = -1;

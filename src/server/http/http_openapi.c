@@ -3,7 +3,7 @@
  * are described by their rows; everything else is in openapi_base.json.
  */
 #include <jansson.h>
-#include <stdlib.h>
+#include <pthread.h>
 
 #include "server/http/http_json.h"
 #include "server/http/http_routes.h"
@@ -157,16 +157,24 @@ char *http_openapi(size_t json_flags)
     return text;
 }
 
+static char *composed;
+
+static void compose(void)
+{
+    composed = http_openapi(JSON_COMPACT);
+}
+
+/* The document is composed once: that takes milliseconds, and every client may ask for it. */
 static void run_openapi(struct exchange *x)
 {
-    char *text = http_openapi(JSON_COMPACT);
-    if (text == NULL) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, compose);
+    if (composed == NULL) {
         http_reply_problem(x, 500, "out of memory");
         return;
     }
-    buffer_put(&x->body, text_of(text));
+    buffer_put(&x->body, text_of(composed));
     http_reply(x, 200, "application/json", NULL);
-    free(text);
 }
 
 const struct http_route http_openapi_routes[] = {

@@ -75,7 +75,8 @@ static void put_item(struct buffer *body, int e, const struct answer *a,
     if (e == 0) {
         http_put_answer(body, a, OPERATION_CHECK);
     } else {
-        http_put_problem(body, answer_error(e)->status, answer_words_of_error(e, error));
+        const struct answer_error *row = answer_error(e);
+        http_put_problem(body, row->status, answer_words_of_error(e, error), row->reason);
     }
 }
 

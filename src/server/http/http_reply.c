@@ -119,6 +119,12 @@ static void put_name(struct buffer *b, const char *name)
     }
 }
 
+static void put_reason(struct buffer *b, int reason)
+{
+    buffer_put(b, TEXT(",\"reason\":"));
+    put_string(b, text_of(weir_rules_reason_name(reason)));
+}
+
 /* Puts the members of an answer and the end of the object. */
 static void put_members(struct buffer *b, const struct answer *a, enum operation operation)
 {
@@ -150,6 +156,7 @@ static void put_members(struct buffer *b, const struct answer *a, enum operation
         buffer_put(b, TEXT(",\"reservation\":"));
         put_name(b, a->reservation);
     }
+    put_reason(b, a->reason);
     buffer_put_char(b, '}');
 }
 
@@ -171,11 +178,14 @@ static void begin_problem(struct buffer *b, int status)
     buffer_put_i64(b, status);
 }
 
-void http_put_problem(struct buffer *body, int status, const char *detail)
+void http_put_problem(struct buffer *body, int status, const char *detail, int reason)
 {
     begin_problem(body, status);
     buffer_put(body, TEXT(",\"detail\":"));
     put_string(body, text_of(detail));
+    if (reason != 0) {
+        put_reason(body, reason);
+    }
     buffer_put_char(body, '}');
 }
 
@@ -315,10 +325,11 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
 
 int http_status_of_answer(const struct answer *a)
 {
-    if (a->reason == WEIR_RULES_BLOCKED) {
+    bool blocked = a->reason == WEIR_REASON_BLOCKED || a->reason == WEIR_REASON_BAN;
+    if (a->reason == WEIR_REASON_BLOCK_LIST || (blocked && a->verdict == WEIR_NEVER)) {
         return 403;
     }
-    if (a->closed) { /* not the client's fault */
+    if (a->reason == WEIR_REASON_STORE) { /* not the client's fault */
         return 503;
     }
     static const int by_verdict[] = {[WEIR_ALLOW] = 200, [WEIR_DENY] = 429, [WEIR_NEVER] = 422};
@@ -336,15 +347,21 @@ void http_reply_answer(struct exchange *x, int status, const struct answer *a)
     }
 }
 
-void http_reply_problem(struct exchange *x, int status, const char *detail)
+static void reply_problem(struct exchange *x, int status, const char *detail, int reason)
 {
     struct connection *c = x->connection;
     count_own(&c->worker->counts.bad_requests[c->protocol->kind], 1);
-    http_put_problem(&x->body, status, detail);
+    http_put_problem(&x->body, status, detail, reason);
     http_reply(x, status, "application/problem+json", NULL);
+}
+
+void http_reply_problem(struct exchange *x, int status, const char *detail)
+{
+    reply_problem(x, status, detail, status == 503 ? WEIR_REASON_OVERLOAD : 0);
 }
 
 void http_reply_failure(struct exchange *x, int e, const struct weir_error *error)
 {
-    http_reply_problem(x, answer_error(e)->status, answer_words_of_error(e, error));
+    const struct answer_error *row = answer_error(e);
+    reply_problem(x, row->status, answer_words_of_error(e, error), row->reason);
 }

@@ -137,8 +137,8 @@ void http_reply_failure(struct exchange *x, int e, const struct weir_error *erro
 int http_status_of_answer(const struct answer *a);
 
 /* Put {"verdict":"allow",...}, with the members of this operation, and
- * {"title":...,"status":...,"detail":...}. */
+ * {"title":...,"status":...,"detail":...,"reason":...}; without a reason if that is 0. */
 void http_put_answer(struct buffer *body, const struct answer *a, enum operation operation);
-void http_put_problem(struct buffer *body, int status, const char *detail);
+void http_put_problem(struct buffer *body, int status, const char *detail, int reason);
 
 #endif

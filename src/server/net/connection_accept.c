@@ -79,15 +79,15 @@ void connection_uncount(struct connection *c)
 
 /* ---- room ---- */
 
-/* Closes the oldest idle connection of an address, or with TALLY_NONE of the address that has most
- * on this thread. Returns false if there is none. */
+/* Closes a connection of an address, or with TALLY_NONE of the address that has most on this thread.
+ * Returns false if none may be closed. */
 static bool replace(struct worker *w, uint32_t row, uint64_t *count, const char *why)
 {
     static struct log_limit limit;
     struct connection *old = crowd_oldest(w, row);
     if (old != NULL) {
         count_own(count, 1);
-        connection_tell(old, &limit, LEVEL_WARNING, "idle connection closed", why);
+        connection_tell(old, &limit, LEVEL_WARNING, "connection closed", why);
         connection_close(old);
     }
     return old != NULL;
@@ -130,8 +130,8 @@ void connection_make_room(struct worker *w, uint64_t n)
 }
 
 /*
- * Finds room for a connection that was counted. If this thread has no idle connection, but another
- * one may have, the client need not wait for that: half of the reserve is for such clients, the rest
+ * Finds room for a connection that was counted. If this thread has none to close, but another one
+ * may have, the client need not wait for that: half of the reserve is for such clients, the rest
  * is for health checks. Returns false if there is no room and no reserve.
  */
 static bool find_room(struct connection *c)
@@ -149,8 +149,8 @@ static bool find_room(struct connection *c)
     return open <= most + SERVER_RESERVE;
 }
 
-/* Counts the connection for its address. If the address has as many as it may, its oldest idle one
- * makes room. Returns false if it has none. */
+/* Counts the connection for its address. If the address has as many as it may, its oldest one that
+ * may be closed makes room. Returns false if it has none. */
 static bool enter(struct connection *c)
 {
     struct worker *w = c->worker;

@@ -31,12 +31,16 @@ static uint64_t time_for(const struct connection *c, uint64_t *since_ms)
 {
     const struct server_options *o = &c->worker->server->options;
     *since_ms = c->since_ms;
+    if (c->beyond) { /* in all, so that the reserve is soon free again */
+        *since_ms = c->accepted_ms;
+        return SERVER_RESERVE_MS;
+    }
     if (c->leaving || c->writing) {
         return c->leaving ? SERVER_LINGER_MS : o->write_ms;
     }
     if (!c->asked) { /* a client that sends its first request byte by byte gets no more time */
         *since_ms = c->accepted_ms;
-        return c->beyond ? SERVER_RESERVE_MS : o->request_ms;
+        return o->request_ms;
     }
     return buffer_len(&c->input) > 0 ? o->request_ms : o->idle_ms;
 }

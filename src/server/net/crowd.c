@@ -99,34 +99,43 @@ void crowd_leave(struct connection *c)
     p->row = TALLY_NONE;
 }
 
-/* Returns whether the server waits for the client. A health check that has part of the reserve keeps
- * it until its deadline: it would have to make room for the next one otherwise. */
+/* ---- the one that makes room ---- */
+
+typedef bool (*may_close_fn)(const struct connection *c);
+
+/* Returns whether the server waits for the client's next request. A health check that has part of the
+ * reserve keeps it until its deadline: otherwise it would have to make room for the next one. */
 static bool is_idle(const struct connection *c)
 {
     return !c->writing && c->pending.count == 0 && !c->beyond;
 }
 
-/* Returns the oldest idle connection of a group. *looks is how many may be looked at. */
-static struct connection *oldest_of(const struct crowd_group *g, unsigned *looks)
+/* Returns whether the client alone is the reason that the connection is not idle: it does not fetch
+ * its replies, or it has shown a wrong secret and waits for the refusal. */
+static bool is_stalled(const struct connection *c)
+{
+    return (c->pending.count == 0 || c->pending.first->delayed) && !c->beyond;
+}
+
+/* Returns the oldest connection of a group that may be closed. *looks is how many may be looked at. */
+static struct connection *oldest_of(const struct crowd_group *g, may_close_fn may_close,
+                                    unsigned *looks)
 {
     struct connection *c = g->oldest;
-    while (c != NULL && *looks > 0 && !is_idle(c)) {
+    while (c != NULL && *looks > 0 && !may_close(c)) {
         c = c->place_in_crowd.newer;
         --*looks;
     }
     return *looks > 0 ? c : NULL;
 }
 
-struct connection *crowd_oldest(const struct worker *w, uint32_t row)
+/* Returns the oldest connection that may be closed, of the address that has most of them. */
+static struct connection *oldest_of_most(const struct crowd *crowd, may_close_fn may_close)
 {
-    const struct crowd *crowd = &w->crowd;
     unsigned looks = CROWD_LOOKS;
-    if (row != TALLY_NONE) {
-        return oldest_of(&crowd->groups[row], &looks);
-    }
     for (uint32_t n = crowd->most; n > 0 && looks > 0; n--) {
-        for (row = crowd->ranks[n] - 1; row != TALLY_NONE; row = crowd->groups[row].next) {
-            struct connection *found = oldest_of(&crowd->groups[row], &looks);
+        for (uint32_t row = crowd->ranks[n] - 1; row != TALLY_NONE; row = crowd->groups[row].next) {
+            struct connection *found = oldest_of(&crowd->groups[row], may_close, &looks);
             if (found != NULL || looks == 0) {
                 return found;
             }
@@ -134,4 +143,16 @@ struct connection *crowd_oldest(const struct worker *w, uint32_t row)
         looks--;
     }
     return NULL;
+}
+
+struct connection *crowd_oldest(const struct worker *w, uint32_t row)
+{
+    static const may_close_fn tests[] = {is_idle, is_stalled};
+    struct connection *found = NULL;
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0] && found == NULL; i++) {
+        unsigned looks = CROWD_LOOKS;
+        found = row != TALLY_NONE ? oldest_of(&w->crowd.groups[row], tests[i], &looks)
+                                  : oldest_of_most(&w->crowd, tests[i]);
+    }
+    return found;
 }

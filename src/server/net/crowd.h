@@ -3,10 +3,15 @@
  *
  * A bound on connections alone would let a client that holds them all lock out every other one. So
  * when there are too many, the oldest idle connection of the address that has most is closed, and
- * the new one takes its place. A connection is idle while the server waits for its client: nothing
- * is being decided or written. Each thread has its own connections by address, in the order in which
- * it accepted them. To enter, to leave and to find the address that has most takes a constant time,
- * because a client can cause all three at any rate.
+ * the new one takes its place. A connection is idle while the server waits for its next request:
+ * nothing is being decided or written. If none is idle, the oldest one that is stalled is closed: its
+ * client does not fetch the replies, or has shown a wrong secret whose refusal is delayed (penalty.h).
+ * A client could keep any number of connections in these two states. Only connections that wait for
+ * the store of a fleet are never closed.
+ *
+ * Each thread has its own connections by address, in the order in which it accepted them. To enter, to
+ * leave and to find the address that has most takes a constant time, because a client can cause all
+ * three at any rate.
  */
 #ifndef WEIR_SERVER_NET_CROWD_H
 #define WEIR_SERVER_NET_CROWD_H
@@ -49,7 +54,7 @@ void crowd_enter(struct connection *c, uint32_t row);
 void crowd_leave(struct connection *c);
 
 /* Returns the oldest idle connection of one address, or with TALLY_NONE of the address that has
- * most. NULL if there is none among the first CROWD_LOOKS. */
+ * most; if there is none among the first CROWD_LOOKS, the oldest stalled one; otherwise NULL. */
 #define CROWD_LOOKS 64
 struct connection *crowd_oldest(const struct worker *w, uint32_t row);
 

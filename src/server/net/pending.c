@@ -128,6 +128,7 @@ void pending_keep_part(struct pending *p, struct pending *batch, struct buffer *
     batch->last_part = p;
     batch->parts_count++;
     batch->parts_out++;
+    batch->delayed = batch->delayed || p->delayed;
 }
 
 void pending_end_parts(struct pending *batch, struct buffer *body)

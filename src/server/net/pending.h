@@ -66,7 +66,7 @@ struct pending {
     unsigned parts_count;
     unsigned parts_out; /* parts that have no answer yet */
     bool answered;
-    bool delayed; /* the refusal of a wrong secret (penalty.h); no store is asked */
+    bool delayed; /* the refusal of a wrong secret (penalty.h), or a batch that has one */
     pending_put_fn put;
     uint64_t began_ns;
     int error; /* 0, or WEIR_E... */

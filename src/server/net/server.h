@@ -62,7 +62,7 @@
 #define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
 #define SERVER_ADMIN_PER_ADDRESS 32 /* of these, for one address */
 #define SERVER_RESERVE 16      /* beyond each of the two bounds, half of it for health checks */
-#define SERVER_RESERVE_MS 1000 /* the first request on those must end this soon */
+#define SERVER_RESERVE_MS 1000 /* those end this soon */
 
 /* The name of the built-in limit, whose calls carry their own rate and burst (CL.THROTTLE). */
 #define SERVER_ADHOC "adhoc"

@@ -16,8 +16,8 @@ struct worker_counts {
     uint64_t bad_requests[PROTOCOLS];
     uint64_t overloaded[PROTOCOLS];   /* requests refused because their input was too old */
     uint64_t refused_address;         /* connections beyond the bound of one address */
-    uint64_t replaced;                /* idle ones, closed because of the bound of the server */
-    uint64_t replaced_address;        /* the same because of the bound of their address */
+    uint64_t replaced;                /* closed to make room, by the bound of the server */
+    uint64_t replaced_address;        /* the same, by the bound of their address */
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
     uint64_t forwarded_ignored;       /* requests whose fields about the client were not believed */
     uint64_t forwarded_refused;       /* requests whose fields leave the client's address unclear */

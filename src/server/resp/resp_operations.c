@@ -36,14 +36,14 @@ static void put_name(struct command *c, const char *member, const char *name)
     resp_put_string(c->out, c->proto, name);
 }
 
-/* RESP2: an array of the eight values; RESP3: a map with their names. `more` members follow. */
-static void put_answer(struct command *c, const struct answer *a, unsigned more)
+/* RESP2: an array of the nine values, and that of a reservation; RESP3: a map with their names. */
+static void put_answer(struct command *c, const struct answer *a, bool reserved)
 {
     char flags[32];
     if (c->proto == 3) {
-        resp_put_map(c->out, 3, 8 + more);
+        resp_put_map(c->out, 3, 9 + reserved);
     } else {
-        resp_put_array(c->out, 8 + more);
+        resp_put_array(c->out, 9 + reserved);
     }
     put_member(c, "verdict");
     resp_put_bulk(c->out, text_of(answer_verdict_names[a->verdict]));
@@ -60,19 +60,19 @@ static void put_answer(struct command *c, const struct answer *a, unsigned more)
     resp_put_integer(c->out, (int64_t)a->delay_ms);
     put_member(c, "flags");
     resp_put_bulk(c->out, flags_text(a->flags, flags));
+    if (reserved) {
+        put_name(c, "reservation", a->reservation);
+    }
+    put_name(c, "reason", weir_rules_reason_name(a->reason));
 }
 
 static void put_result(struct command *c, enum operation operation, int e, const struct answer *a,
                        const struct weir_error *error)
 {
-    bool reserved = operation_rows[operation].extra == EXTRA_RESERVATION;
     if (e != 0) {
         resp_put_errorf(c->out, "%s %s", answer_error(e)->code, answer_words_of_error(e, error));
-        return;
-    }
-    put_answer(c, a, reserved);
-    if (reserved) {
-        put_name(c, "reservation", a->reservation);
+    } else {
+        put_answer(c, a, operation_rows[operation].extra == EXTRA_RESERVATION);
     }
 }
 

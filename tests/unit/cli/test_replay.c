@@ -224,8 +224,8 @@ static void bad_arguments_are_refused(void **state)
     replay_expect(
         "--algorithm steped_bucket", "", 2, "",
         "weir replay: unknown algorithm 'steped_bucket'; did you mean 'stepped_bucket'?\n");
-    replay_expect("--algorithm gcra", "", 2, "",
-                  "weir replay: unknown algorithm 'gcra'; 'weir replay --help' lists them\n");
+    replay_expect("--algorithm wheel", "", 2, "",
+                  "weir replay: unknown algorithm 'wheel'; 'weir replay --help' lists them\n");
     replay_expect("--unit min", "", 2, "",
                   "weir replay: --unit: found 'min', expected s, ms, us or ns\n");
     replay_expect("--burst 5", "", 2, "",

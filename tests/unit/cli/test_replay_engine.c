@@ -229,6 +229,73 @@ static void every_algorithm_decides_as_weir_check_at(void **state)
     assert_true(compared > tried / 2);
 }
 
+/* ---- times that go back ---- */
+
+#define BACKWARD 40 /* requests of a stream */
+
+struct timed {
+    int64_t time;
+    uint64_t cost;
+};
+
+/* Decides the first n requests again, and then one more; returns the answer to it. */
+static struct replay_answer decide_after(const struct replay_limit *l, const struct timed *before,
+                                         size_t n, struct timed then)
+{
+    struct replay_engine *e = create(l);
+    for (size_t i = 0; i < n; i++) {
+        (void)decide(e, "alice", before[i].time, before[i].cost);
+    }
+    struct replay_answer a = decide(e, "alice", then.time, then.cost);
+    replay_engine_destroy(e);
+    return a;
+}
+
+static int64_t random_step(struct oracle_random *g, const struct replay_limit *l)
+{
+    int64_t step = (int64_t)oracle_magnitude(g, 1, 3 * (l->rate.period_ns + WEIR_SECOND));
+    return oracle_once_in(g, 3) ? -step : oracle_once_in(g, 2) ? step / 50 : 0;
+}
+
+/* Returns how many denials were looked at. */
+static size_t check_retries(struct oracle_random *g, const struct replay_limit *l)
+{
+    struct timed asked[BACKWARD];
+    int64_t now = 0;
+    size_t denied = 0;
+    for (size_t i = 0; i < BACKWARD; i++) {
+        now += random_step(g, l);
+        asked[i] = (struct timed){now, l->algorithm == 0 ? 1 : oracle_between(g, 1, 3)};
+        struct replay_answer a = decide_after(l, asked, i, asked[i]);
+        if (a.allow || a.retry == REPLAY_NEVER) {
+            continue;
+        }
+        denied++;
+        struct timed then = {now + (int64_t)a.retry, asked[i].cost};
+        assert_true(a.retry > 0);
+        assert_true(decide_after(l, asked, i + 1, then).allow);
+        then.time--;
+        assert_false(decide_after(l, asked, i + 1, then).allow);
+    }
+    return denied;
+}
+
+static void after_a_time_that_goes_back_the_retry_is_true(void **state)
+{
+    struct oracle_random g = {20260103};
+    size_t denied = 0;
+    for (int i = 0; i < TRACES / 10; i++) {
+        struct replay_limit l = {.algorithm = i % 6, .unit_ns = 1};
+        l.rate.count = oracle_between(&g, 1, 5);
+        l.rate.period_ns = oracle_magnitude(&g, 1000, WEIR_HOUR);
+        l.capacity = (int64_t)l.rate.count;
+        l.window = (int64_t)l.rate.period_ns;
+        l.queue = l.algorithm == WEIR_LEAKY_BUCKET ? l.rate.count - 1 : 0;
+        denied += check_retries(&g, &l);
+    }
+    assert_true(denied > TRACES / 10);
+}
+
 /* ---- many clients ---- */
 
 static void no_client_is_forgotten(const struct replay_limit *l)
@@ -408,6 +475,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_random_stream_is_decided_as_the_textbook_says),
         cmocka_unit_test(every_algorithm_decides_as_weir_check_at),
+        cmocka_unit_test(after_a_time_that_goes_back_the_retry_is_true),
         cmocka_unit_test(no_client_is_forgotten_however_many_come),
         cmocka_unit_test(the_command_reproduces_the_vectors),
     };

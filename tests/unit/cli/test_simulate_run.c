@@ -98,6 +98,7 @@ static void nobody_exceeds_the_bound_of_its_algorithm(void **state)
             for (size_t i = 0; i < 5; i++) {
                 struct sim_result r = ran_shape(&plan, sim_shape_name(row), i);
                 assert_true(r.worst > 0 && r.worst <= bound[i]);
+                assert_true(sim_bound(&plan, i, &(struct sim_traffic){.count = 0}) == bound[i]);
             }
         }
     }

@@ -26,6 +26,7 @@ static void set_scene(struct scene *s, const char *shape)
         assert_int_equal(sim_subject_open(&subject, &s->plan, i, 1, NULL), 0);
         assert_int_equal(
             sim_run(&subject, &s->traffic, s->plan.rate.period_ns, &s->results[i], NULL), 0);
+        s->results[i].bound = sim_bound(&s->plan, i, &s->traffic);
         sim_subject_close(&subject);
     }
     s->section = (struct sim_section){&s->plan, &s->traffic, s->results, 5};
@@ -249,8 +250,51 @@ static void the_picture_has_a_panel_for_each_and_needs_nothing_else(void **state
     assert_null(strstr(html, "<script"));
     assert_null(strstr(html, "<link"));
     assert_int_equal(occurrences(html, "<tr><td>"), 5);
-    assert_non_null(strstr(html, "<td class=\"over\">200 = 2.00x</td>"));
+    assert_non_null(strstr(html, "<title>weir simulate, edge</title>"));
     free(svg);
+    free(html);
+    sim_traffic_finish(&s.traffic);
+}
+
+static void only_more_than_the_bound_of_the_algorithm_is_red(void **state)
+{
+    struct scene s;
+    set_scene(&s, "edge");
+    char *svg = shown(&s.section, show_svg);
+    char *html = shown(&s.section, show_html);
+    assert_null(strstr(svg, "class=\"breach\"")); /* a fixed window may admit twice its quota */
+    assert_null(strstr(svg, "over\""));
+    assert_null(strstr(html, "<td class=\"over\">"));
+    free(svg);
+    free(html);
+    s.results[2].bound = 99; /* the log admits 100 */
+    svg = shown(&s.section, show_svg);
+    html = shown(&s.section, show_html);
+    assert_int_equal(occurrences(svg, "class=\"breach\""), 1);
+    assert_int_equal(occurrences(svg, "class=\"end strong over\""), 1);
+    assert_int_equal(occurrences(html, "<td class=\"over\">"), 1);
+    assert_non_null(strstr(html, "<td class=\"over\">100 = 1.00x</td>"));
+    free(svg);
+    free(html);
+    sim_traffic_finish(&s.traffic);
+}
+
+static void show_two(FILE *out, const struct sim_section *section)
+{
+    struct sim_traffic other = *section->traffic;
+    other.name = "herd";
+    struct sim_section sections[] = {*section, *section};
+    sections[1].traffic = &other;
+    sim_html(out, sections, 2);
+}
+
+static void a_page_of_several_shapes_names_all_of_them(void **state)
+{
+    struct scene s;
+    set_scene(&s, "edge");
+    char *html = shown(&s.section, show_two);
+    assert_non_null(
+        strstr(html, "<title>weir simulate, 2 shapes of traffic: edge, herd</title>\n<style>"));
     free(html);
     sim_traffic_finish(&s.traffic);
 }
@@ -357,6 +401,8 @@ int main(void)
         cmocka_unit_test(no_line_of_the_terminal_is_wider_than_eighty_columns),
         cmocka_unit_test(the_terminal_decides_how_it_is_drawn),
         cmocka_unit_test(the_picture_has_a_panel_for_each_and_needs_nothing_else),
+        cmocka_unit_test(only_more_than_the_bound_of_the_algorithm_is_red),
+        cmocka_unit_test(a_page_of_several_shapes_names_all_of_them),
         cmocka_unit_test(names_are_text_not_markup),
         cmocka_unit_test(of_a_long_name_the_end_is_drawn),
         cmocka_unit_test(times_are_shown_in_the_unit_that_suits_them),

@@ -27,7 +27,7 @@ static void a_limit_of_the_fleet_is_answered_later_and_once(void **state)
     assert_int_equal(w.done, 1);
     assert_int_equal(w.answer.answer.verdict, WEIR_ALLOW);
     assert_int_equal(w.answer.answer.remaining, 1);
-    assert_int_equal(w.answer.reason, WEIR_RULES_LIMIT);
+    assert_int_equal(w.answer.reason, WEIR_REASON_LIMIT);
     assert_int_equal(w.answer.applied, 1);
     assert_string_equal(w.answer.limit, "l");
     assert_string_equal(w.answer.tier, "");
@@ -68,11 +68,11 @@ static void what_no_limit_of_the_fleet_applies_to_is_answered_at_once(void **sta
     assert_int_equal(faked_ask(&w, "path=/l user=u"), 1);
     assert_string_equal(w.answer.limit, "l");
     assert_int_equal(faked_ask(&w, "path=/x user=u"), 1);
-    assert_int_equal(w.answer.reason, WEIR_RULES_NO_LIMIT);
+    assert_int_equal(w.answer.reason, WEIR_REASON_UNMATCHED);
     assert_int_equal(faked_ask(&w, "path=/f user=eve"), 1);
-    assert_int_equal(w.answer.reason, WEIR_RULES_BLOCKED);
+    assert_int_equal(w.answer.reason, WEIR_REASON_BLOCK_LIST);
     assert_int_equal(faked_ask(&w, "path=/m"), 1);
-    assert_int_equal(w.answer.reason, WEIR_RULES_MISSING);
+    assert_int_equal(w.answer.reason, WEIR_REASON_MISSING);
     assert_int_equal(w.fleet.asked, 0);
     assert_int_equal(rules_ask(w.rules, RULES_T0, "path=/l user=v").answer.verdict, WEIR_ALLOW);
     faked_end(&w);

@@ -76,7 +76,7 @@ static void a_shadow_limit_alone_never_denies(void **state)
 {
     struct faked_world w;
     faked_begin(&w, "limits: [{name: s, key: [], rate: 1/h, shadow: true}]");
-    assert_int_equal(faked_settle(&w, "")->reason, WEIR_RULES_NO_LIMIT);
+    assert_int_equal(faked_settle(&w, "")->reason, WEIR_REASON_UNMATCHED);
     assert_int_equal(faked_settle(&w, "")->answer.verdict, WEIR_ALLOW);
     assert_int_equal(w.answer.answer.quota, WEIR_UNLIMITED);
     assert_int_equal(w.answer.shadow_denied, 1);

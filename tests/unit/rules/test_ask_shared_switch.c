@@ -213,7 +213,7 @@ static void a_limit_may_be_put_and_removed_while_questions_are_out(void **state)
     assert_int_equal(faked_ask(&w, "user=u"), 0);
     assert_int_equal(weir_rules_remove(w.rules, "l", NULL), 0);
     assert_int_equal(faked_ask(&w, "user=u"), 1);
-    assert_int_equal(w.answer.reason, WEIR_RULES_NO_LIMIT);
+    assert_int_equal(w.answer.reason, WEIR_REASON_UNMATCHED);
     assert_true(fake_answer(&w.fleet));
     assert_int_equal(w.answer.answer.quota, 2);
     assert_true(fake_answer(&w.fleet));

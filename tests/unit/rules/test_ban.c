@@ -68,7 +68,9 @@ static void the_last_denial_that_is_allowed_bans_the_key_until_its_time_is_over(
     struct weir_rules_answer a = rules_ask(r, T0, "user=u");
     assert_int_equal(a.answer.verdict, WEIR_DENY);
     assert_int_equal(a.answer.flags, banned);
+    assert_int_equal(a.reason, WEIR_REASON_BAN);
     assert_int_equal(a.answer.retry_after_ns, WEIR_HOUR); /* longer than the ban */
+    assert_int_equal(rules_ask(r, T0, "user=u").reason, WEIR_REASON_BAN);
     assert_int_equal(flags_of(r, T0 + 10 * WEIR_MINUTE - 2, "user=u"), banned);
     assert_int_equal(flags_of(r, T0 + 10 * WEIR_MINUTE, "user=u"), 0);
     assert_int_equal(numbers_of(r).bans, 1);

@@ -70,6 +70,7 @@ static void denials_that_come_later_ban_the_key_in_the_store(void **state)
     assert_int_equal(w.done, 3); /* before the store has heard of the ban */
     assert_int_equal(w.answer.answer.verdict, WEIR_DENY);
     assert_int_equal(w.answer.answer.flags, banned);
+    assert_int_equal(w.answer.reason, WEIR_REASON_BAN);
     assert_int_equal(w.answer.answer.retry_after_ns, 10 * WEIR_MINUTE);
     assert_int_equal(fake_out(&w.fleet), 1);
     assert_int_equal(w.fleet.last.verb, REMOTE_BAN);

@@ -216,7 +216,7 @@ static void files_are_looked_for_beside_the_rule_file(void **state)
     loading_write(folder, "sub/t.csv", "alice,pro\n");
     loading_write(
         folder, "sub/r.yaml",
-        "attributes: {tier: 'file:t.csv by user'}\nblock: [{user: 'file:who.txt'}]\n"
+        "attributes: {tier: 'file:t.csv by user', user: request}\nblock: [{user: 'file:who.txt'}]\n"
         "limits: [{name: a, key: [user], rate: 5/min, overrides: {by: user, file: o.csv}}]\n");
     assert_string_equal(loading_told_file(in_folder("sub/r.yaml")), "");
     assert_string_equal(loading_told_file(sub), "");
@@ -225,6 +225,41 @@ static void files_are_looked_for_beside_the_rule_file(void **state)
     assert_string_equal(loading_told_file("."), "");
     assert_int_equal(chdir("/"), 0);
     free(sub);
+}
+
+/* The section is in the second file, after the limits that use it. */
+static void attributes_are_declared_in_any_file_of_a_folder(void **state)
+{
+    loading_write(folder, "1.yaml", "limits: [{name: a, key: [user, seat], rate: 5/min}]\n");
+    loading_write(folder, "2.yaml", "attributes: {user: 'header:u', seat: request}\n");
+    assert_string_equal(loading_told_file(folder), "");
+    loading_write(folder, "3.yaml", "limits: [{name: b, key: [usr], rate: 5/min}]\n");
+    assert_non_null(strstr(loading_told_file(folder), "'usr'"));
+}
+
+/* Puts a limit into rules; returns the error, "" if it is accepted. */
+static const char *put_into(const char *rules_text, const char *limit)
+{
+    static struct weir_error error;
+    struct weir_rules *rules = rules_open(rules_text);
+    error.text[0] = 0;
+    int e = weir_rules_put(rules, limit, strlen(limit), &error);
+    assert_true(e == 0 || e == WEIR_ERULES);
+    weir_rules_close(rules);
+    return error.text;
+}
+
+static void a_limit_that_is_put_uses_declared_attributes_only(void **state)
+{
+    static const char declares[] = "attributes: {user: 'header:u', seat: request}\n" GOOD;
+    const char *told = put_into(declares, "{name: b, key: [usr], rate: 5/min}");
+    assert_non_null(strstr(told, "did you mean 'user'?"));
+    told = put_into(declares, "{name: b, key: [colour], rate: 5/min}");
+    assert_non_null(strstr(told, "'colour: request'"));
+    assert_string_equal(put_into(declares, "{name: b, key: [user, seat, ip], rate: 5/min}"), "");
+    told = put_into(GOOD, "{name: b, when: {methd: GET}, key: [ip], rate: 5/min}");
+    assert_non_null(strstr(told, "expected 'method'"));
+    assert_string_equal(put_into(GOOD, "{name: b, key: [colour], rate: 5/min}"), "");
 }
 
 /* Its sender may be someone who cannot read them. */
@@ -368,7 +403,7 @@ static void as_many_of_everything_as_there_may_be_are_accepted(void **state)
     n += (size_t)sprintf(yaml + n, "limits:\n- name: %063d\n  rate: 5/min\n  max_keys: 1\n  key: [",
                          7);
     n = repeat(yaml, n, CONFIG_KEY_PARTS_MAX, "a", ", ");
-    n += (size_t)sprintf(yaml + n, "]\n  tiers:\n");
+    n += (size_t)sprintf(yaml + n, "]\n  tiers:\n    by: a2\n");
     n = repeat(yaml, n, CONFIG_TIERS_MAX, "    t", ": {}\n");
     n += (size_t)sprintf(yaml + n, "  overrides: {by: a1, file: %s}\n", in_folder("o.csv"));
     char *rows = malloc(CONFIG_RATES_MAX * 32);
@@ -397,6 +432,8 @@ int main(void)
         TEST(a_socket_is_no_rule_file),
         TEST(without_permission_a_file_or_folder_is_told),
         TEST(files_are_looked_for_beside_the_rule_file),
+        TEST(attributes_are_declared_in_any_file_of_a_folder),
+        TEST(a_limit_that_is_put_uses_declared_attributes_only),
         TEST(a_limit_that_is_put_names_no_files),
         TEST(files_count_against_the_memory_that_another_file_of_the_folder_states),
         TEST(a_link_that_is_swapped_is_read_anew),

@@ -34,7 +34,7 @@ static void a_limit_becomes_the_options_of_its_limiter(void **state)
     assert_true(o.algorithm == WEIR_FIXED_WINDOW && o.align == WEIR_ALIGN_KEY);
     assert_true(o.burst == 0 && o.queue == 0 && o.max_keys == 8);
     assert_int_equal(config_consistency(&config, config.limits[0]->consistency), CONSISTENCY_LOCAL);
-    config.store.url = TEXT("redis://h");
+    config.store_place.line = 1; /* of a section `store` */
     assert_int_equal(config_consistency(&config, config.limits[0]->consistency), CONSISTENCY_EXACT);
     config_finish(&config);
     problems_finish(&problems);

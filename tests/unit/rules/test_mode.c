@@ -42,7 +42,7 @@ static void a_switched_limit_counts_and_reports_but_never_denies(void **state)
     struct weir_rules_answer a = rules_ask(r, T0, ALICE);
     assert_int_equal(a.answer.verdict, WEIR_ALLOW);
     assert_int_equal(a.answer.flags, WEIR_FLAG_SHADOW);
-    assert_int_equal(a.reason, WEIR_RULES_NO_LIMIT);
+    assert_int_equal(a.reason, WEIR_REASON_SHADOW);
     assert_int_equal(a.applied, 0);
     assert_string_equal(a.shadow, "l");
     assert_string_equal(a.limit, "");
@@ -83,15 +83,15 @@ static void all_at_once_leaves_nothing_that_denies_but_the_block_list(void **sta
                    "- {name: a, key: [user], rate: 1/h}\n"
                    "- {name: b, key: [], rate: 1/h}\n"
                    "- {name: c, when: {path: /x}, key: [tenant], rate: 1/h, on_missing: deny}\n");
-    assert_int_equal(rules_ask(r, T0, ALICE).reason, WEIR_RULES_MISSING);
+    assert_int_equal(rules_ask(r, T0, ALICE).reason, WEIR_REASON_MISSING);
     set(r, NULL, 1);
     assert_int_equal(rules_allowed(r, T0, ALICE, 9), 9);
     struct weir_rules_answer a = rules_ask(r, T0, ALICE);
     assert_int_equal(a.shadow_denied, 2);
     assert_int_equal(a.missing, 1);
-    assert_int_equal(rules_ask(r, T0, "path=/x user=eve").reason, WEIR_RULES_BLOCKED);
+    assert_int_equal(rules_ask(r, T0, "path=/x user=eve").reason, WEIR_REASON_BLOCK_LIST);
     set(r, NULL, 0);
-    assert_int_equal(rules_ask(r, T0, ALICE).reason, WEIR_RULES_MISSING);
+    assert_int_equal(rules_ask(r, T0, ALICE).reason, WEIR_REASON_MISSING);
     assert_int_equal(rules_ask(r, T0, "path=/y user=alice").answer.verdict, WEIR_DENY);
     weir_rules_close(r);
 }

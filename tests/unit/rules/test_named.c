@@ -74,7 +74,7 @@ static void each_place_matches_as_if_it_were_alone(void **state)
         fail_msg("%s", error.text);
     }
     assert_int_equal(rules_ask(rules, RULES_T0, "user=zoe path=/blocked").reason,
-                     WEIR_RULES_BLOCKED);
+                     WEIR_REASON_BLOCK_LIST);
     assert_string_equal(rules_peek(rules, RULES_T0, "user=bert").limit, "user");
     assert_string_equal(rules_peek(rules, RULES_T0, "user=zoe").limit, "");
     assert_string_equal(rules_peek(rules, RULES_T0, "path=/t tenant=alice").limit, "tenant");
@@ -100,7 +100,7 @@ static void networks_of_one_file_are_shared_too(void **state)
         assert_int_equal(weir_rules_open(&rules, path, &o, NULL), 0);
         assert_int_equal(weir_rules_reload(rules, NULL, NULL), 0);
         assert_int_equal(rules_ask(rules, RULES_T0, "ip=10.1.2.3 path=/in").reason,
-                         WEIR_RULES_ALLOWED);
+                         WEIR_REASON_ALLOW_LIST);
         assert_string_equal(rules_ask(rules, RULES_T0, "ip=2001:db8::1 path=/x").limit, "in");
         assert_string_equal(rules_ask(rules, RULES_T0, "ip=192.0.2.1 path=/x").limit, "out");
         weir_rules_close(rules);
@@ -125,7 +125,7 @@ static void overrides_and_lookups_read_the_same_file_each_in_their_way(void **st
 {
     loading_write(folder, "rows.csv", "alice,5/min\nbob,6/min\n");
     char *path =
-        write_rules("attributes: {plan: 'file:rows.csv by user'}\n"
+        write_rules("attributes: {plan: 'file:rows.csv by user', user: request}\n"
                     "limits:\n"
                     "- {name: a, key: [user], rate: 1/h, overrides: {by: user, file: rows.csv}}\n"
                     "- {name: b, key: [user], rate: 1/h, overrides: {by: user, file: rows.csv}}\n");

@@ -119,11 +119,11 @@ static void a_missing_key_is_skipped_and_counted_or_refused(void **state)
                    "- {name: hard, when: {path: /b}, key: [user], rate: 1/h, on_missing: deny}");
     struct weir_rules_answer a = rules_ask(r, T0, "path=/a");
     assert_int_equal(a.answer.verdict, WEIR_ALLOW);
-    assert_int_equal(a.reason, WEIR_RULES_NO_LIMIT);
+    assert_int_equal(a.reason, WEIR_REASON_UNMATCHED);
     assert_int_equal(a.missing, 1);
     a = rules_ask(r, T0, "path=/b");
     assert_int_equal(a.answer.verdict, WEIR_NEVER);
-    assert_int_equal(a.reason, WEIR_RULES_MISSING);
+    assert_int_equal(a.reason, WEIR_REASON_MISSING);
     assert_string_equal(a.limit, "hard");
     assert_true(a.answer.retry_after_ns == WEIR_FOREVER);
     struct weir_rules_stats stats = {.size = sizeof stats};
@@ -139,16 +139,16 @@ static void block_beats_allow_beats_limits(void **state)
                                       "block: [{user: [mallory, 'bot-*']}, {ip: 10.6.6.6}]\n"
                                       "limits: [{name: l, key: [], rate: 1/h}]");
     struct weir_rules_answer a = rules_ask(r, T0, "ip=10.1.2.3 user=mallory");
-    assert_int_equal(a.reason, WEIR_RULES_BLOCKED);
+    assert_int_equal(a.reason, WEIR_REASON_BLOCK_LIST);
     assert_int_equal(a.answer.verdict, WEIR_NEVER);
-    assert_int_equal(rules_ask(r, T0, "user=bot-7").reason, WEIR_RULES_BLOCKED);
-    assert_int_equal(rules_ask(r, T0, "ip=10.6.6.6").reason, WEIR_RULES_BLOCKED);
+    assert_int_equal(rules_ask(r, T0, "user=bot-7").reason, WEIR_REASON_BLOCK_LIST);
+    assert_int_equal(rules_ask(r, T0, "ip=10.6.6.6").reason, WEIR_REASON_BLOCK_LIST);
     assert_int_equal(rules_allowed(r, T0, "ip=10.1.2.3", 5), 5);
     assert_int_equal(rules_allowed(r, T0, "ip=::ffff:10.1.2.3", 5), 5);
     assert_int_equal(rules_allowed(r, T0, "ip=2001:db8::9", 5), 5);
     assert_int_equal(rules_allowed(r, T0, "path=/ok", 5), 5);
     a = rules_ask(r, T0, "path=//ok/");
-    assert_int_equal(a.reason, WEIR_RULES_ALLOWED);
+    assert_int_equal(a.reason, WEIR_REASON_ALLOW_LIST);
     assert_true(a.answer.remaining == WEIR_UNLIMITED);
     assert_int_equal(rules_allowed(r, T0, "ip=11.1.2.3", 5), 1);
     weir_rules_close(r);
@@ -159,7 +159,7 @@ static void no_limit_means_allowed_and_counted(void **state)
     struct weir_rules *r = rules_open("limits: [{name: l, when: {path: /a}, key: [], rate: 1/h}]");
     struct weir_rules_answer a = rules_ask(r, T0, "path=/b");
     assert_int_equal(a.answer.verdict, WEIR_ALLOW);
-    assert_int_equal(a.reason, WEIR_RULES_NO_LIMIT);
+    assert_int_equal(a.reason, WEIR_REASON_UNMATCHED);
     assert_string_equal(a.limit, "");
     assert_true(a.answer.remaining == WEIR_UNLIMITED);
     struct weir_rules_stats stats = {.size = sizeof stats};
@@ -253,7 +253,7 @@ static void attributes_come_from_headers_queries_in_the_order_of_the_file(void *
     assert_int_equal(rules_allowed(r, T0, "user=alice", 1), 0);
     assert_int_equal(rules_allowed(r, T0, "query:u=bob", 2), 1);
     assert_int_equal(rules_allowed(r, T0, "header:x-user=alice user=carol", 2), 1);
-    assert_int_equal(rules_ask(r, T0, "query:U=dave").reason, WEIR_RULES_NO_LIMIT);
+    assert_int_equal(rules_ask(r, T0, "query:U=dave").reason, WEIR_REASON_UNMATCHED);
     weir_rules_close(r);
 }
 

@@ -27,6 +27,7 @@ static const char example[] =
     "  user: ['header:X-User-Id']\n"
     "  api_key: ['header:X-Api-Key', 'query:api_key']\n"
     "  tier: ['header:X-Tier', 'file:@/tiers.csv by user']\n"
+    "  tokens: request\n"
     "allow: [{ip: [10.0.0.0/8, 'file:@/allow.cidr']}, {path: /healthz}]\n"
     "block: [{api_key: ['file:@/revoked.txt']}]\n"
     "limits:\n"
@@ -299,7 +300,7 @@ static void everyone_together_is_only_watched(void **state)
     assert_true((a.answer.flags & WEIR_FLAG_SHADOW) != 0);
     assert_string_equal(a.shadow, "everyone");
     assert_int_equal(a.shadow_denied, 1);
-    assert_int_equal(a.reason, WEIR_RULES_NO_LIMIT);
+    assert_int_equal(a.reason, WEIR_REASON_SHADOW);
     a = rules_ask(r, T0 + WEIR_SECOND, "path=/static/x");
     assert_int_equal(a.answer.flags & WEIR_FLAG_SHADOW, 0);
 }
@@ -324,19 +325,19 @@ static void assert_reason(struct weir_rules *r, const char *words, int reason)
 static void block_beats_allow_beats_limits(void **state)
 {
     struct weir_rules *r = *state;
-    assert_reason(r, "path=/a ip=10.255.0.1", WEIR_RULES_ALLOWED);
-    assert_reason(r, "path=/a ip=::ffff:10.255.0.1", WEIR_RULES_ALLOWED);
-    assert_reason(r, "path=/a ip=11.0.0.1", WEIR_RULES_LIMIT);
-    assert_reason(r, "path=/a ip=198.51.100.77", WEIR_RULES_ALLOWED);
-    assert_reason(r, "path=/a ip=198.51.101.77", WEIR_RULES_LIMIT);
-    assert_reason(r, "path=/a ip=2001:db8:1:ffff::1", WEIR_RULES_ALLOWED);
-    assert_reason(r, "path=/a ip=2001:db8:2::1", WEIR_RULES_LIMIT);
-    assert_reason(r, "path=/healthz ip=11.0.0.1", WEIR_RULES_ALLOWED);
-    assert_reason(r, "path=/healthz/x ip=11.0.0.1", WEIR_RULES_LIMIT);
-    assert_reason(r, "path=/healthz ip=10.0.0.1 api_key=leaked-1", WEIR_RULES_BLOCKED);
-    assert_reason(r, "path=/healthz header:X-Api-Key=leaked-2", WEIR_RULES_BLOCKED);
-    assert_reason(r, "path=/a ip=11.0.0.1 query:api_key=leaked-1", WEIR_RULES_BLOCKED);
-    assert_reason(r, "path=/a ip=11.0.0.1 query:api_key=leaked-11", WEIR_RULES_LIMIT);
+    assert_reason(r, "path=/a ip=10.255.0.1", WEIR_REASON_ALLOW_LIST);
+    assert_reason(r, "path=/a ip=::ffff:10.255.0.1", WEIR_REASON_ALLOW_LIST);
+    assert_reason(r, "path=/a ip=11.0.0.1", WEIR_REASON_LIMIT);
+    assert_reason(r, "path=/a ip=198.51.100.77", WEIR_REASON_ALLOW_LIST);
+    assert_reason(r, "path=/a ip=198.51.101.77", WEIR_REASON_LIMIT);
+    assert_reason(r, "path=/a ip=2001:db8:1:ffff::1", WEIR_REASON_ALLOW_LIST);
+    assert_reason(r, "path=/a ip=2001:db8:2::1", WEIR_REASON_LIMIT);
+    assert_reason(r, "path=/healthz ip=11.0.0.1", WEIR_REASON_ALLOW_LIST);
+    assert_reason(r, "path=/healthz/x ip=11.0.0.1", WEIR_REASON_LIMIT);
+    assert_reason(r, "path=/healthz ip=10.0.0.1 api_key=leaked-1", WEIR_REASON_BLOCK_LIST);
+    assert_reason(r, "path=/healthz header:X-Api-Key=leaked-2", WEIR_REASON_BLOCK_LIST);
+    assert_reason(r, "path=/a ip=11.0.0.1 query:api_key=leaked-1", WEIR_REASON_BLOCK_LIST);
+    assert_reason(r, "path=/a ip=11.0.0.1 query:api_key=leaked-11", WEIR_REASON_LIMIT);
     struct weir_rules_answer a = rules_ask(r, T0, "path=/a api_key=leaked-1");
     assert_int_equal(a.answer.verdict, WEIR_NEVER);
     assert_true(a.answer.retry_after_ns == WEIR_FOREVER);

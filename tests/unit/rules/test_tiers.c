@@ -178,11 +178,12 @@ static void an_attribute_can_be_looked_up_in_a_file(void **state)
 {
     char yaml[1024];
     loading_write(folder, "tiers.csv", "user,tier\nalice,pro\nbob,free\n");
-    (void)snprintf(yaml, sizeof yaml,
-                   "attributes: {tier: ['header:X-Tier', 'file:%s/tiers.csv by user']}\n"
-                   "limits: [{name: a, key: [user], rate: 5/min, tiers: {default: free, free: {}, "
-                   "pro: {rate: 50/min}}}]",
-                   folder);
+    (void)snprintf(
+        yaml, sizeof yaml,
+        "attributes: {tier: ['header:X-Tier', 'file:%s/tiers.csv by user'], user: request}\n"
+        "limits: [{name: a, key: [user], rate: 5/min, tiers: {default: free, free: {}, "
+        "pro: {rate: 50/min}}}]",
+        folder);
     struct weir_rules *rules = rules_open(yaml);
     assert_int_equal(gets(rules, "alice"), 50);
     assert_int_equal(gets(rules, "bob"), 5);

@@ -1,0 +1,16 @@
+/* A question about a key and the answer to it, as JSON in the form of the server's HTTP. */
+#ifndef WEIR_CLI_ANSWER_JSON_H
+#define WEIR_CLI_ANSWER_JSON_H
+
+#include <jansson.h>
+
+/*
+ * Returns {"limit":...,"key":[...],"tier":...}, from the words LIMIT KEY...; `tier` may be NULL.
+ * Returns NULL if some of it is not UTF-8.
+ */
+json_t *key_question(char **words, int count, const char *tier);
+
+/* Prints an answer for people, one member on each line. Members that say nothing are left out. */
+void answer_print(const json_t *said);
+
+#endif

@@ -1,0 +1,257 @@
+/* Warns of rules that are read without error but probably do not do what was meant. */
+#include "rules/file/config.h"
+#include "rules/value/normalize.h"
+#include "rules/value/pattern.h"
+
+/* ---- keys that clients write ---- */
+
+/*
+ * What a client can do about a part of a key: make up a value, choose one of those that the
+ * application has (path, method, host), or nothing that the rules know of.
+ */
+enum part_source { PART_MADE_UP, PART_CHOSEN, PART_GIVEN };
+
+/* Returns the source of the attribute that a client writes; NULL if there is none. A lookup in a
+ * file gives only values of the file. */
+static const struct attribute_source *written_source(const struct config *config, struct text name)
+{
+    for (size_t i = 0; i < config->attributes_count; i++) {
+        const struct attribute_config *a = &config->attributes[i];
+        for (size_t j = 0; text_equal(a->name, name) && j < a->count; j++) {
+            if (a->sources[j].kind != FROM_FILE) {
+                return &a->sources[j];
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Finds what a client can do about a part; a source that it writes is set in *source. A gateway
+ * always knows the address, so alternatives after `ip` are never used. */
+static enum part_source source_of_part(const struct config *config, const struct texts *names,
+                                       const struct attribute_source **source)
+{
+    for (size_t i = 0; i < names->count; i++) {
+        const struct attribute_source *written = written_source(config, names->at[i]);
+        enum attribute_kind kind = attribute_kind_of(names->at[i]);
+        if (written != NULL) {
+            *source = written;
+            return PART_MADE_UP;
+        }
+        if (kind != ATTRIBUTE_PLAIN) {
+            return kind == ATTRIBUTE_IP ? PART_GIVEN : PART_CHOSEN;
+        }
+    }
+    return PART_GIVEN;
+}
+
+static void warn_of_written(const struct config *config, struct problems *problems)
+{
+    for (size_t i = 0; i < config->limits_count; i++) {
+        const struct limit_config *limit = config->limits[i];
+        const struct attribute_source *source = NULL;
+        size_t given = 0;
+        for (size_t j = 0; j < limit->key_parts; j++) {
+            given += source_of_part(config, &limit->key[j].alternatives, &source) == PART_GIVEN;
+        }
+        if (source != NULL && given == 0) {
+            warning(problems, limit->place,
+                    "limit '%.*s': clients can make up its key, which comes from %.*s, and get a "
+                    "new quota with each value%s; expected ip in the key, or a gateway that sets "
+                    "or removes what clients write there",
+                    TEXT_ARGS(limit->name), TEXT_ARGS(source->name),
+                    limit->ban.denials > 0 ? ", or get the keys of others banned" : "");
+        }
+    }
+}
+
+/* ---- limits that no request reaches ---- */
+
+/* Conditions with more values are taken to cover nothing and to be covered by nothing. */
+#define COMPARED_MAX 64
+
+static bool network_covers(const struct cidr *wide, const struct cidr *narrow)
+{
+    struct address cut = narrow->network;
+    address_cut(&cut, wide->prefix, wide->prefix);
+    return wide->network.family == cut.family && wide->prefix <= narrow->prefix &&
+           memcmp(wide->network.bytes, cut.bytes, sizeof cut.bytes) == 0;
+}
+
+/* True if the pattern is PREFIX and "**" without another wildcard, and `narrow` begins with PREFIX.
+ */
+static bool rest_covers(struct text wide, struct text narrow)
+{
+    struct text prefix = {wide.at, wide.len < 2 ? 0 : wide.len - 2};
+    return text_ends(wide, "/**") && !pattern_has_wildcard(prefix) && narrow.len >= prefix.len &&
+           memcmp(narrow.at, prefix.at, prefix.len) == 0;
+}
+
+/*
+ * True if every text that matches `narrow` matches `wide`; false also if this is not easily seen.
+ * A wildcard of `narrow` is compared as the letter '*', which only a wildcard of `wide` matches.
+ */
+static bool pattern_covers(bool path, struct text wide, struct text narrow, bool exact)
+{
+    if (text_equal(wide, narrow) || (path && rest_covers(wide, narrow))) {
+        return true;
+    }
+    if (memchr(wide.at, '\\', wide.len) != NULL ||
+        (!exact && memmem(narrow.at, narrow.len, "**", 2) != NULL)) {
+        return false;
+    }
+    return path ? path_pattern_match(wide, narrow) : segment_match(wide, narrow);
+}
+
+static bool value_covers(bool path, const struct value *wide, const struct value *narrow)
+{
+    switch (wide->kind) {
+    case VALUE_NETWORK:
+        return network_covers(&wide->network, &narrow->network);
+    case VALUE_PATTERN:
+        return pattern_covers(path, wide->text, narrow->text, narrow->kind == VALUE_EXACT);
+    default:
+        return narrow->kind == VALUE_EXACT && text_equal(wide->text, narrow->text);
+    }
+}
+
+/* True if `wide` holds for every request for which `narrow`, of the same attribute, holds. */
+static bool condition_covers(const struct condition *wide, const struct condition *narrow)
+{
+    bool path = attribute_kind_of(wide->attribute) == ATTRIBUTE_PATH;
+    if (wide->count > COMPARED_MAX || narrow->count > COMPARED_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < narrow->count; i++) {
+        size_t j = 0;
+        while (j < wide->count && !value_covers(path, &wide->values[j], &narrow->values[i])) {
+            j++;
+        }
+        if (j == wide->count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool conditions_cover(const struct conditions *wide, const struct conditions *narrow)
+{
+    for (size_t i = 0; i < wide->count; i++) {
+        size_t j = 0;
+        while (j < narrow->count && !(text_equal(wide->at[i].attribute, narrow->at[j].attribute) &&
+                                      condition_covers(&wide->at[i], &narrow->at[j]))) {
+            j++;
+        }
+        if (j == narrow->count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* True if one of the names is always present: the listeners know path, method, host and ip. */
+static bool part_is_present(const struct texts *names)
+{
+    size_t i = 0;
+    while (i < names->count && attribute_kind_of(names->at[i]) == ATTRIBUTE_PLAIN) {
+        i++;
+    }
+    return i < names->count;
+}
+
+/* True if a request that has the part `narrow` of a key also has the part `wide`. */
+static bool part_covers(const struct texts *wide, const struct texts *narrow)
+{
+    for (size_t i = 0; i < narrow->count; i++) {
+        size_t j = 0;
+        while (j < wide->count && !text_equal(wide->at[j], narrow->at[i])) {
+            j++;
+        }
+        if (j == wide->count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* True if a request that has the key of `later` also has that of `first`: a limit whose key is
+ * missing leaves its place in the group to the next one. */
+static bool key_covers(const struct limit_config *first, const struct limit_config *later)
+{
+    for (size_t i = 0; i < first->key_parts; i++) {
+        const struct texts *part = &first->key[i].alternatives;
+        size_t j = 0;
+        while (j < later->key_parts && !part_covers(part, &later->key[j].alternatives)) {
+            j++;
+        }
+        if (j == later->key_parts && !part_is_present(part)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns the limit of the same group that applies whenever limit i does and comes before it. */
+static const struct limit_config *hidden_by(const struct config *config, size_t i)
+{
+    const struct limit_config *limit = config->limits[i];
+    for (size_t j = 0; limit->group.len > 0 && j < i; j++) {
+        const struct limit_config *first = config->limits[j];
+        if (first->shadow == limit->shadow && text_equal(first->group, limit->group) &&
+            first->unless.count == 0 && conditions_cover(&first->when, &limit->when) &&
+            key_covers(first, limit)) {
+            return first;
+        }
+    }
+    return NULL;
+}
+
+static bool list_covers(const struct list_config *list, const struct conditions *when)
+{
+    size_t i = 0;
+    while (i < list->count && !conditions_cover(&list->entries[i], when)) {
+        i++;
+    }
+    return i < list->count;
+}
+
+/* Returns why no request reaches the limit, as far as it does not depend on its group; or NULL. */
+static const char *unreachable(const struct config *config, const struct limit_config *limit)
+{
+    for (size_t i = 0; i < limit->when.count; i++) {
+        if (limit->when.at[i].count == 0) {
+            return "a file in 'when' has no values";
+        }
+    }
+    return limit->unless.count > 0 && conditions_cover(&limit->unless, &limit->when)
+               ? "'unless' excludes every request that it is for"
+           : list_covers(&config->block, &limit->when)
+               ? "'block' denies every request that it is for"
+           : list_covers(&config->allow, &limit->when)
+               ? "'allow' lets every request pass that it is for"
+               : NULL;
+}
+
+static void warn_of_unreachable(const struct config *config, struct problems *problems)
+{
+    for (size_t i = 0; i < config->limits_count; i++) {
+        const struct limit_config *limit = config->limits[i];
+        const char *why = unreachable(config, limit);
+        const struct limit_config *first = why == NULL ? hidden_by(config, i) : NULL;
+        if (why != NULL) {
+            warning(problems, limit->place, "limit '%.*s' never applies: %s",
+                    TEXT_ARGS(limit->name), why);
+        } else if (first != NULL) {
+            warning(problems, limit->place,
+                    "limit '%.*s' never applies: limit '%.*s' of its group comes first and applies "
+                    "to the same requests",
+                    TEXT_ARGS(limit->name), TEXT_ARGS(first->name));
+        }
+    }
+}
+
+void config_warn(const struct config *config, struct problems *problems)
+{
+    warn_of_written(config, problems);
+    warn_of_unreachable(config, problems);
+}
