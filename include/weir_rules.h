@@ -252,8 +252,12 @@ struct weir_rules_question {
     uint64_t cost;        /* for limits without their own `cost`; 0: 1 */
     uint64_t max_wait_ns; /* as in struct weir_question; only if one limit applies */
     int mode;             /* WEIR_CHECK or WEIR_PEEK */
-    unsigned reserved;    /* 0 */
+    unsigned flags;       /* of WEIR_RULES_SHOW */
 };
+
+/* question.flags: if the limit that binds is hidden, find the one that clients may be told
+ * (answer.shown). Not for limits that a fleet decides. */
+#define WEIR_RULES_SHOW 0x1u
 
 /* Why a request was allowed or denied. */
 enum weir_rules_reason {
@@ -286,20 +290,38 @@ WEIR_API const char *weir_rules_reason_name(int reason);
 /* Names of limits and tiers have up to 63 bytes. */
 #define WEIR_RULES_NAME 64
 
+/* The longest `message` of a limit's `deny`, with the final 0. */
+#define WEIR_RULES_MESSAGE 256
+
+/* A limit that clients may be told, and its numbers as in struct weir_answer. */
+struct weir_rules_shown {
+    char limit[WEIR_RULES_NAME]; /* "": none */
+    uint64_t quota;
+    uint64_t remaining;
+    uint64_t reset_after_ns;
+    uint64_t window_ns;
+};
+
 struct weir_rules_answer {
     struct weir_answer answer;
-    int reason;                   /* enum weir_rules_reason */
-    unsigned applied;             /* enforced limits that applied */
-    unsigned missing;             /* limits skipped because their key had no value */
-    unsigned shadow_denied;       /* shadow limits that would have denied */
-    char limit[WEIR_RULES_NAME];  /* the limit that decided; "" if none did */
-    char tier[WEIR_RULES_NAME];   /* its tier; "" if it has none */
-    char shadow[WEIR_RULES_NAME]; /* the first shadow limit that would have denied; "" */
-    uint64_t window_ns;           /* the time that answer.quota is for: the limit's period, or the
+    int reason;                    /* enum weir_rules_reason */
+    unsigned applied;              /* enforced limits that applied */
+    unsigned missing;              /* limits skipped because their key had no value */
+    unsigned shadow_denied;        /* shadow limits that would have denied */
+    char limit[WEIR_RULES_NAME];   /* the limit that decided; "" if none did */
+    char tier[WEIR_RULES_NAME];    /* its tier; "" if it has none */
+    char shadow[WEIR_RULES_NAME];  /* the first shadow limit that would have denied; "" */
+    uint64_t window_ns;            /* the time that answer.quota is for: the limit's period, or the
                                      time in which an empty bucket fills. 0: no limit */
-    unsigned retry_jitter;        /* the limit's `retry_jitter`, in hundredths of a percent: for
+    unsigned retry_jitter;         /* the limit's `retry_jitter`, in hundredths of a percent: for
                                      programs that tell many clients when to retry */
-    unsigned reserved;
+    int hidden;                    /* the limit has `expose: false`: clients must not be told its
+                                     name and numbers. They may be told `shown`: of the other
+                                     limits, on deny the one that binds of those that deny, on allow
+                                     the one with the least remaining */
+    struct weir_rules_shown shown; /* set if `hidden` is and the question has WEIR_RULES_SHOW */
+    unsigned deny_status;          /* these two of a denial: the limit's `deny`; 0 and "": none */
+    char deny_message[WEIR_RULES_MESSAGE];
 };
 
 /*
@@ -381,7 +403,7 @@ struct weir_rules_found {
     uint64_t window_ns;
     void *limit;     /* for weir_rules_count_shadow() */
     int consistency; /* enum weir_rules_consistency, as in the rules */
-    unsigned reserved;
+    int hidden;      /* as in struct weir_rules_answer */
 };
 
 /*

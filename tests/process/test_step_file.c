@@ -1,10 +1,11 @@
 // test-labels: nosan
 // test-timeout: 900
 /*
- * A process is killed at each instruction of making a file, of opening one that
- * is a copy or of another boot, and of opening one with a change. The file is
- * then not there, or complete; its keys are all there, once; time goes on; and
- * nothing else is left in its directory.
+ * A process is killed while it makes a file, opens one that is a copy or of
+ * another boot, or opens one with a change: around each instruction that another
+ * process could notice, and at each one in the long tests. The file is then not
+ * there, or complete; its keys are all there, once; time goes on; and nothing
+ * else is left in its directory.
  */
 #include <fcntl.h>
 #include <setjmp.h>

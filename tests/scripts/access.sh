@@ -102,7 +102,7 @@ status 200 /healthz
 status 200 /readyz
 
 # A reservation of one wire, settled on the other.
-id=$(timeout 20 redis-cli -p "$port" --no-auth-warning -a check-1 WEIR.RESERVE api bo COST 10 TTL 60000 | tail -n 1)
+id=$(timeout 20 redis-cli -p "$port" --no-auth-warning -a check-1 WEIR.RESERVE api bo COST 10 TTL 60000 | tail -n 2 | head -n 1)
 status 200 /v1/settle -H 'Authorization: Bearer check-1' -d "{\"reservation\":\"$id\",\"actual\":4}"
 grep -q '"remaining":996,' "$dir/body" || die "settled: $(cat "$dir/body")"
 says 'NORESERVATION' -a check-1 WEIR.CANCEL "$id"

@@ -196,9 +196,8 @@ static void reservations_are_counted_by_how_they_end(void **state)
     server_connect(&c, world->address[PROTOCOL_RESP]);
     for (unsigned i = 0; i < 4; i++) {
         const char *reply = server_ask(&c, "WEIR.RESERVE api ann COST 1");
-        const char *at = strrchr(reply, ' ');
-        if (i == 0) {
-            (void)snprintf(id, sizeof id, "%.32s", at + 2);
+        if (i == 0) { /* the id follows the flags */
+            (void)snprintf(id, sizeof id, "%.32s", strstr(reply, "'' '") + 4);
         }
     }
     (void)snprintf(words, sizeof words, "WEIR.SETTLE %s 1", id);

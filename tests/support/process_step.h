@@ -27,9 +27,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STEP_ALL 100000
+#define STEP_ALL 7000
 #define STEP_TURNS 1000
-#define STEP_SAMPLE 50
+#define STEP_SAMPLE 300
 
 struct step_plan {
     const char *name;

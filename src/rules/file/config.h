@@ -132,6 +132,12 @@ struct ban_config {
     uint64_t for_ns;
 };
 
+/* What a gateway's client gets that the limit denies (/v1/auth). */
+struct deny_config {
+    uint32_t status;     /* 0: the server's */
+    struct text message; /* len 0: none */
+};
+
 struct limit_config {
     struct source *source; /* holds a reference */
     struct place place;
@@ -162,6 +168,8 @@ struct limit_config {
     unsigned ipv4_prefix;
     unsigned ipv6_prefix;
     bool shadow;
+    bool expose; /* clients may be told its name and numbers */
+    struct deny_config deny;
     struct text tier_by; /* len 0: no tiers */
     struct text tier_default;
     struct tier *tiers;

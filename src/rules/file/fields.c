@@ -256,6 +256,23 @@ void field_show_map(const struct show *s, const void *value)
 
 const struct field_type type_map = {.read = field_read_map, .show = field_show_map};
 
+void field_read_inline(struct reader *r, const struct field *f, const struct node *node,
+                       void *value)
+{
+    if (node->kind == NODE_MAP) {
+        field_read_map(r, f, node, value);
+    } else {
+        unexpected(r, node, f->expects);
+    }
+}
+
+void field_show_inline(const struct show *s, const void *value)
+{
+    (void)fputs(" {", s->out);
+    fields_show(s, s->field->section, value, ", ");
+    (void)fputc('}', s->out);
+}
+
 /* ---- texts ---- */
 
 void field_read_text(struct reader *r, const struct field *f, const struct node *node, void *value)

@@ -83,7 +83,7 @@ struct section {
     }
 
 extern const struct section section_top, section_server, section_store, section_adhoc,
-    section_limit, section_tiers, section_tier, section_overrides, section_ban;
+    section_limit, section_tiers, section_tier, section_overrides, section_ban, section_deny;
 
 /* Sets the defaults of all fields that have one. */
 void fields_init(struct reader *r, const struct section *section, void *target);
@@ -162,6 +162,10 @@ bool field_same_texts(const void *a, const void *b);
     }
 void field_read_map(struct reader *r, const struct field *f, const struct node *node, void *value);
 void field_show_map(const struct show *s, const void *value);
+/* Reads a map, or reports that the value is not what the field expects; shows {a: 1, b: 2}. */
+void field_read_inline(struct reader *r, const struct field *f, const struct node *node,
+                       void *value);
+void field_show_inline(const struct show *s, const void *value);
 void field_read_choice(struct reader *r, const struct field *f, const struct node *node,
                        void *value);
 void field_show_choice(const struct show *s, const void *value);

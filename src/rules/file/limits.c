@@ -122,6 +122,36 @@ static bool same_key(const void *left, const void *right)
     return i == a->key_parts && i == b->key_parts;
 }
 
+static bool message_is_good(struct text text)
+{
+    return text.len < WEIR_RULES_MESSAGE;
+}
+
+static const struct field_type type_message = FIELD_TYPE_TEXT(message_is_good);
+
+static const struct field deny_fields[] = {
+    {"status", "a status from 400 to 499, such as 403", "the HTTP status", &type_small,
+     offsetof(struct deny_config, status),
+     .unset = "--auth-deny-status, 429 without it; 403 if waiting does not help", .least = 400,
+     .most = 499},
+    {"message", "a text of at most 255 bytes", "the `detail` of the body, for the client's user",
+     &type_message, offsetof(struct deny_config, message), .unset = "none"},
+};
+
+const struct section section_deny = SECTION("deny", NULL, deny_fields);
+
+static bool same_deny(const void *left, const void *right)
+{
+    const struct deny_config *a = left;
+    const struct deny_config *b = right;
+    return a->status == b->status && text_equal(a->message, b->message);
+}
+
+static const struct field_type type_deny = {.size = sizeof(struct deny_config),
+                                            .read = field_read_inline,
+                                            .show = field_show_inline,
+                                            .same = same_deny};
+
 static const struct field_type type_algorithm = {
     .size = sizeof(int), .read = read_algorithm, .show = field_show_choice};
 static const struct field_type type_cost = {
@@ -200,6 +230,13 @@ static const struct field limit_fields[] = {
      .algorithm = WEIR_FIXED_WINDOW, .change = CHANGE_KEYS},
     {"shadow", "true or false", "count and report, but never deny", &type_bool, LIMIT(shadow),
      .initial = "false"},
+    {"expose", "true or false",
+     "whether clients are told the limit's name and numbers, in header fields and in the bodies of "
+     "/v1/auth; Retry-After is sent in any case; with key: [] the default is false",
+     &type_bool, LIMIT(expose), .initial = "true"},
+    {"deny", "{status: 403, message: TEXT}",
+     "what /v1/auth answers to a request that this limit denies", &type_deny, LIMIT(deny),
+     .unset = "as the server is told", .section = &section_deny},
     {"retry_jitter", "a percentage from 0% to 100%, such as 12.5%",
      "the most that is added to the Retry-After header at random", &type_percent,
      LIMIT(retry_jitter), .initial = "0%"},
@@ -364,6 +401,7 @@ struct limit_config *limit_read(struct reader *r, const struct node *node)
     limit->sync_place =
         node_find(node, "sync") != NULL ? place_of(node, "sync") : limit->sync_place;
     limit->ban_place = place_of(node, "ban");
+    limit->expose = limit->expose && (limit->key_parts > 0 || node_find(node, "expose") != NULL);
     read_rest(r, node, limit);
     check_fields(r, node, limit);
     if (r->problems->errors == before) {

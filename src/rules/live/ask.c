@@ -31,7 +31,10 @@ static void answer_init(struct weir_rules_answer *answer)
     answer->shadow[0] = 0;
     answer->window_ns = 0;
     answer->retry_jitter = 0;
-    answer->reserved = 0;
+    answer->hidden = 0;
+    answer->shown.limit[0] = 0;
+    answer->deny_status = 0;
+    answer->deny_message[0] = 0;
 }
 
 static void refuse(struct weir_rules_answer *answer, int reason)
@@ -122,14 +125,27 @@ static __attribute__((noinline)) void after_denial(const struct rules_ask *a,
     }
 }
 
-void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struct text tier,
-                      uint64_t window_ns, unsigned retry_jitter)
+/* Puts what gateways tell the client that a limit has denied. */
+static void put_denial(struct weir_rules_answer *answer, const struct deny_config *deny)
+{
+    answer->deny_status = deny->status;
+    if (deny->message.len > 0) {
+        memcpy(answer->deny_message, deny->message.at, deny->message.len); /* it fits: limits.c */
+    }
+    answer->deny_message[deny->message.len] = 0;
+}
+
+void answer_put_bound(struct weir_rules_answer *answer, const struct bound *bound)
 {
     answer->reason = rules_reason(&answer->answer);
-    put_name(answer->limit, limit);
-    put_name(answer->tier, tier);
-    answer->window_ns = window_ns;
-    answer->retry_jitter = retry_jitter;
+    put_name(answer->limit, bound->limit);
+    put_name(answer->tier, bound->tier);
+    answer->window_ns = bound->window_ns;
+    answer->retry_jitter = bound->retry_jitter;
+    answer->hidden = !bound->expose;
+    if (answer->answer.verdict != WEIR_ALLOW) {
+        put_denial(answer, bound->deny);
+    }
 }
 
 void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, struct holder *holder,
@@ -146,11 +162,48 @@ void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, stru
 static void put_bound(const struct rules_ask *a, const struct rule *rule,
                       const struct variant *variant, struct weir_rules_answer *answer)
 {
-    answer_put_bound(answer, rule->config->name, variant->tier, variant->window_ns,
-                     rule->config->retry_jitter);
+    struct bound bound = bound_of(rule, variant);
+    answer_put_bound(answer, &bound);
     if (answer->answer.verdict != WEIR_ALLOW && a->question->mode == WEIR_CHECK) {
         after_denial(a, rule, variant->holder, answer);
     }
+}
+
+/* Returns whether clients are told `a` rather than `before`. */
+static bool tells_more(const struct weir_answer *a, const struct weir_answer *before, bool allowed)
+{
+    return allowed ? a->remaining < before->remaining
+                   : a->verdict > before->verdict || (a->verdict == before->verdict &&
+                                                      a->retry_after_ns > before->retry_after_ns);
+}
+
+/*
+ * Finds the limit that clients may be told instead of the hidden one that bound. The others are
+ * peeked at: the engine tells the numbers of one limit only, and few requests come here.
+ */
+static __attribute__((noinline)) void put_shown(const struct rules_ask *a,
+                                                const struct matches *matches,
+                                                const struct weir_part *parts,
+                                                const struct variant *const *variants,
+                                                struct weir_rules_answer *answer)
+{
+    bool allowed = answer->answer.verdict == WEIR_ALLOW;
+    struct weir_answer most = {.verdict = WEIR_ALLOW, .remaining = WEIR_UNLIMITED};
+    for (size_t i = 0; i < matches->enforced_count; i++) {
+        struct weir_question peek = parts[i].ask;
+        struct weir_answer said;
+        peek.mode = WEIR_PEEK;
+        if (matches->enforced[i]->config->expose &&
+            weir_ask_at(parts[i].limiter, &peek, a->now_ns, &said) == 0 &&
+            tells_more(&said, &most, allowed)) {
+            most = said;
+            put_name(answer->shown.limit, matches->enforced[i]->config->name);
+            answer->shown.window_ns = variants[i]->window_ns;
+        }
+    }
+    answer->shown.quota = most.quota;
+    answer->shown.remaining = most.remaining;
+    answer->shown.reset_after_ns = most.reset_after_ns;
 }
 
 int asking_enforced(const struct rules_ask *a, const struct matches *matches,
@@ -182,6 +235,9 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
     }
     uint32_t bound = answer->answer.limit;
     put_bound(a, matches->enforced[bound], variants[bound], answer);
+    if (answer->hidden && n > 1 && (a->question->flags & WEIR_RULES_SHOW) != 0) {
+        put_shown(a, matches, parts, variants, answer);
+    }
     return 0;
 }
 
@@ -256,6 +312,8 @@ static int decide(const struct rules_ask *a, struct weir_rules_answer *answer)
     if (matches.refused != NULL) {
         refuse(answer, WEIR_REASON_MISSING);
         put_name(answer->limit, matches.refused->config->name);
+        answer->hidden = !matches.refused->config->expose;
+        put_denial(answer, &matches.refused->config->deny);
         return 0;
     }
     if (a->set->remote && shared_of(&matches) != NULL) {
@@ -280,8 +338,10 @@ static int check_question(const struct weir_rules_question *question, struct wei
         return fail(error, WEIR_EINVAL, "mode is %d, expected WEIR_CHECK or WEIR_PEEK",
                     question->mode);
     }
-    if (question->reserved != 0) {
-        return fail(error, WEIR_EINVAL, "reserved is %u, expected 0", question->reserved);
+    if ((question->flags & ~WEIR_RULES_SHOW) != 0) {
+        return fail(error, WEIR_EINVAL,
+                    "flags has unknown bits: found 0x%x, expected WEIR_RULES_SHOW",
+                    question->flags);
     }
     if (question->attributes == NULL && question->attributes_count > 0) {
         return fail(error, WEIR_EINVAL, "attributes is NULL, but attributes_count is not 0");

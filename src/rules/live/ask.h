@@ -48,9 +48,25 @@ int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *co
 int asking_enforced(const struct rules_ask *a, const struct matches *matches,
                     struct weir_rules_answer *answer);
 
+/* What an answer tells of the limit that bound. */
+struct bound {
+    struct text limit; /* its name */
+    struct text tier;
+    uint64_t window_ns;
+    unsigned retry_jitter;
+    bool expose;
+    const struct deny_config *deny;
+};
+
+static inline struct bound bound_of(const struct rule *rule, const struct variant *variant)
+{
+    const struct limit_config *c = rule->config;
+    return (struct bound){c->name,         variant->tier, variant->window_ns,
+                          c->retry_jitter, c->expose,     &c->deny};
+}
+
 /* Puts the limit that bound, and the reason that rules_reason() gives, into the answer. */
-void answer_put_bound(struct weir_rules_answer *answer, struct text limit, struct text tier,
-                      uint64_t window_ns, unsigned retry_jitter);
+void answer_put_bound(struct weir_rules_answer *answer, const struct bound *bound);
 
 /* Puts a shadow limit that would have denied into the answer, and counts it if the question takes
  * units. */

@@ -12,10 +12,8 @@
 struct shared_part {
     struct shared_ask *of;
     struct holder *holder;
-    struct text name;
-    struct text tier;
-    uint64_t window_ns;
-    unsigned retry_jitter;
+    struct bound bound; /* its texts are in the question's memory: the rules may be switched */
+    struct deny_config deny;
     bool tier_unknown;
     int error;                       /* shadow: the error, 0 if it was asked */
     int verdict;                     /* shadow: enum weir_verdict */
@@ -68,6 +66,21 @@ static struct shared_ask *create(const struct rules_ask *a, size_t enforced,
     return s;
 }
 
+/* Copies what the answer may tell of the limit. */
+static void keep_bound(struct shared_part *part, const struct rule *rule,
+                       const struct variant *variant)
+{
+    struct arena *memory = part->of->waiter.memory;
+    part->bound = bound_of(rule, variant);
+    part->bound.limit = arena_text(memory, part->bound.limit);
+    part->bound.tier = arena_text(memory, part->bound.tier);
+    part->deny = *part->bound.deny;
+    part->bound.deny = &part->deny;
+    if (part->deny.message.len > 0) {
+        part->deny.message = arena_text(memory, part->deny.message);
+    }
+}
+
 static int make_part(const struct rules_ask *a, const struct rule *rule, struct shared_ask *s,
                      size_t i)
 {
@@ -79,8 +92,6 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     const struct variant *variant = rule_variant(rule, a->request, &part->tier_unknown);
     part->of = s;
     part->holder = variant->holder;
-    part->window_ns = variant->window_ns;
-    part->retry_jitter = rule->config->retry_jitter;
     remote->limit = variant->holder->remote;
     remote->local = variant->holder->limiter;
     remote->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET;
@@ -91,8 +102,7 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     if (e != 0) {
         return e;
     }
-    part->name = arena_text(memory, rule->config->name);
-    part->tier = arena_text(memory, variant->tier);
+    keep_bound(part, rule, variant);
     remote->key = arena_text(memory, (struct text){bytes, len});
     if (rule->mode != REMOTE_LOCAL) {
         len = shard_compose(rule, a->request, bytes);
@@ -206,7 +216,7 @@ static int end_shadow(struct shared_ask *s, struct tally *tally)
         if (part->error != 0) {
             tally->shadow_failed++;
         } else if (part->verdict != WEIR_ALLOW) {
-            answer_put_shadow(&s->answer, part->name, part->holder, s->verb == REMOTE_CHECK);
+            answer_put_shadow(&s->answer, part->bound.limit, part->holder, s->verb == REMOTE_CHECK);
         }
     }
     tally->shadow_failed += s->shadow_dropped;
@@ -296,7 +306,7 @@ static int end_enforced(struct shared_ask *s, struct tally *tally)
     uint32_t bound = answer->answer.limit < s->enforced ? answer->answer.limit : 0;
     const struct shared_part *part = &s->parts[bound];
     answer->answer.limit = 0;
-    answer_put_bound(answer, part->name, part->tier, part->window_ns, part->retry_jitter);
+    answer_put_bound(answer, &part->bound);
     if (answer->answer.verdict != WEIR_ALLOW) {
         after_denial(s, part);
     }

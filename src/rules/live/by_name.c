@@ -95,7 +95,8 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
                                          .retry_jitter = rule->config->retry_jitter,
                                          .window_ns = variant->window_ns,
                                          .limit = variant->holder,
-                                         .consistency = rule->mode},
+                                         .consistency = rule->mode,
+                                         .hidden = !rule->config->expose},
                                 .remote = variant->holder->remote,
                                 .shard = {shard_len > 0 ? shard : NULL, shard_len}};
     return fn(arg, variant->holder->limiter, (struct text){bytes, len}, &found);

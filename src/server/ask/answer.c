@@ -52,6 +52,9 @@ static void from_engine(const struct weir_answer *from, int reason, struct answe
     to->flags |= (from->flags & WEIR_FLAG_SHADOW) != 0 ? ANSWER_SHADOW : 0;
     to->flags |= (from->flags & WEIR_FLAG_DEGRADED) != 0 ? ANSWER_DEGRADED : 0;
     to->reservation[0] = 0;
+    to->hidden = false;
+    to->deny_status = 0;
+    to->deny_message[0] = 0;
 }
 
 static void from_rules(const struct weir_rules_answer *from, struct answer *to)
@@ -60,10 +63,27 @@ static void from_rules(const struct weir_rules_answer *from, struct answer *to)
     to->window_ns = from->window_ns;
     to->retry_jitter = from->retry_jitter;
     memcpy(to->limit, from->limit, sizeof to->limit);
+    to->hidden = from->hidden != 0;
+    to->shown = from->shown;
+    to->deny_status = from->deny_status;
+    memcpy(to->deny_message, from->deny_message, strlen(from->deny_message) + 1);
     if (from->answer.quota == WEIR_UNLIMITED) { /* no limit has decided */
         to->quota = 0;
         to->remaining = -1;
     }
+}
+
+void answer_for_client(const struct answer *from, struct answer *to)
+{
+    const struct weir_rules_shown *shown = &from->shown;
+    bool any = shown->limit[0] != 0;
+    *to = *from;
+    to->hidden = false;
+    memcpy(to->limit, shown->limit, sizeof to->limit);
+    to->quota = any ? shown->quota : 0;
+    to->remaining = any ? to_signed(shown->remaining) : -1;
+    to->reset_after_ms = any ? to_ms(shown->reset_after_ns) : 0;
+    to->window_ns = any ? shown->window_ns : 0;
 }
 
 const struct answer_error *answer_error(int e)
@@ -143,6 +163,8 @@ void answer_from_limit(const struct weir_answer *from, struct weir_rules_value l
     from_engine(from, rules_reason(from), to);
     to->window_ns = found->window_ns;
     to->retry_jitter = found->retry_jitter;
+    to->hidden = found->hidden != 0;
+    to->shown.limit[0] = 0;
     memcpy(to->limit, limit.at, limit.len); /* the limit exists, so its name fits */
     to->limit[limit.len] = 0;
     if (found->shadow && to->verdict != WEIR_ALLOW) {

@@ -36,7 +36,16 @@ struct answer {
     int64_t blocked_ms;    /* of operations on one key: how long it is blocked; -1: without end */
     bool removed;          /* of a reset that is decided here: the key had a state */
     char reservation[33];  /* of a reservation: its id; "": none was made */
+    /* These are for gateways and header fields, as in weir_rules_answer: */
+    bool hidden;
+    unsigned deny_status;
+    char deny_message[WEIR_RULES_MESSAGE];
+    struct weir_rules_shown shown;
 };
+
+/* Makes the answer that a client may be told, if the limit is hidden: with the limit that may be
+ * shown instead and its numbers, or with none. The times stay. */
+void answer_for_client(const struct answer *from, struct answer *to);
 
 /*
  * Converts the answer of one limit. A shadow limit never denies. A key that is blocked without end
@@ -86,6 +95,7 @@ struct asker {
     struct worker *worker; /* NULL: limits that a fleet decides cannot be asked (WEIR_ENOTSUP) */
     struct actor by;
     uint64_t now_ns;
+    unsigned flags;          /* of questions to the rules: WEIR_RULES_... */
     struct pending *pending; /* set with ANSWER_LATER */
 };
 

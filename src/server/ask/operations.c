@@ -133,7 +133,8 @@ static int run_check(struct asker *asker, enum operation operation, const struct
                                            .cost = check.cost,
                                            .max_wait_ns = check.max_wait_ns,
                                            .mode =
-                                               check.verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK};
+                                               check.verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK,
+                                           .flags = asker->flags};
     return answer_ask(asker, &question, answer, error);
 }
 

@@ -216,27 +216,42 @@ static int read_request(const struct exchange *x, struct auth_request *a, struct
 
 /* ---- the route ---- */
 
-/* Returns the status for a proxy. A denial for now and one for ever differ, because the client
- * may retry after the former: NEVER (422) becomes 403. */
+/*
+ * Returns the status for a proxy: that of the limit that denied, or the server's. A denial for now
+ * and one for ever differ, because the client may retry after the former: NEVER (422) becomes 403.
+ */
 static int status_for_proxy(const struct exchange *x, const struct answer *a)
 {
     int deny = (int)x->server->options.auth_deny_status;
     int status = http_status_of_answer(a);
-    return status == 422 ? 403 : status == 429 && deny != 0 ? deny : status;
+    if (status == 200 || status == 503) {
+        return status;
+    }
+    return a->deny_status != 0         ? (int)a->deny_status
+           : status == 422             ? 403
+           : status == 429 && deny > 0 ? deny
+                                       : status;
 }
 
 /*
  * Replies to a proxy. A 200 has no body: no proxy uses it, and nginx and Caddy do not even read
  * it. With a body they would close the connection, which could be used for the next question.
+ * Proxies pass the body of a denial on to their client, which must not learn of hidden limits.
  */
 static void reply(struct exchange *x, int e, const struct answer *a, const struct weir_error *error)
 {
     int status = e == 0 ? status_for_proxy(x, a) : 0;
+    struct answer told;
+    if (e == 0 && a->hidden) {
+        answer_for_client(a, &told);
+        a = &told;
+    }
     if (e != 0) {
         http_reply_failure(x, e, error);
     } else if (status == 200) {
         http_reply(x, status, NULL, a);
     } else {
+        x->detail = a->deny_message[0] != 0 ? a->deny_message : NULL;
         http_reply_answer(x, status, a);
     }
 }
@@ -258,8 +273,10 @@ static void run_auth(struct exchange *x)
     struct weir_error error = {0};
     int e = read_request(x, &about, &error);
     if (e == 0) {
-        struct weir_rules_question q = {
-            .attributes = about.attributes, .attributes_count = about.count, .mode = WEIR_CHECK};
+        struct weir_rules_question q = {.attributes = about.attributes,
+                                        .attributes_count = about.count,
+                                        .mode = WEIR_CHECK,
+                                        .flags = asker.flags};
         e = answer_ask(&asker, &q, &a, &error);
     }
     if (e == ANSWER_LATER) {

@@ -178,28 +178,36 @@ static void begin_problem(struct buffer *b, int status)
     buffer_put_i64(b, status);
 }
 
+static void put_detail(struct buffer *b, const char *detail)
+{
+    buffer_put(b, TEXT(",\"detail\":"));
+    put_string(b, text_of(detail));
+}
+
 void http_put_problem(struct buffer *body, int status, const char *detail, int reason)
 {
     begin_problem(body, status);
-    buffer_put(body, TEXT(",\"detail\":"));
-    put_string(body, text_of(detail));
+    put_detail(body, detail);
     if (reason != 0) {
         put_reason(body, reason);
     }
     buffer_put_char(body, '}');
 }
 
-static void put_denial(struct buffer *b, int status, const struct answer *a,
-                       enum operation operation)
+static void put_denial(struct exchange *x, int status, const struct answer *a)
 {
+    struct buffer *b = &x->body;
     begin_problem(b, status);
+    if (x->detail != NULL) {
+        put_detail(b, x->detail);
+    }
     if (row_of(status)->type != NULL && a->limit[0] != 0) {
         buffer_put(b, TEXT(",\"violated-policies\":["));
         put_string(b, text_of(a->limit));
         buffer_put_char(b, ']');
     }
     buffer_put_char(b, ',');
-    put_members(b, a, operation);
+    put_members(b, a, x->operation);
 }
 
 /* ---- header fields ---- */
@@ -274,6 +282,11 @@ static void put_limit(const struct exchange *x, int status, const struct answer 
     if (later && status != 200) {
         put_retry_after(x, a);
     }
+    struct answer told;
+    if (a->hidden) {
+        answer_for_client(a, &told);
+        a = &told;
+    }
     if (a->limit[0] != 0 && a->remaining >= 0) {
         struct ratelimit r = {.policy = text_of(a->limit),
                               .quota = a->quota,
@@ -342,7 +355,7 @@ void http_reply_answer(struct exchange *x, int status, const struct answer *a)
         http_put_answer(&x->body, a, x->operation);
         http_reply(x, status, "application/json", a);
     } else {
-        put_denial(&x->body, status, a, x->operation);
+        put_denial(x, status, a);
         http_reply(x, status, "application/problem+json", a);
     }
 }

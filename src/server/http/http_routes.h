@@ -29,6 +29,7 @@ struct exchange {
     enum role role;           /* the client's */
     bool close;               /* end the connection after the reply */
     enum operation operation; /* whose answer this is */
+    const char *detail;       /* of a denial: words for the client; NULL: none */
     struct text allow;        /* for a 405: the methods that the path takes; len 0 otherwise */
     struct buffer body;       /* body of the reply */
 };
@@ -121,7 +122,8 @@ static inline struct asker http_asker(const struct exchange *x)
     return (struct asker){.server = x->server,
                           .worker = x->connection->worker,
                           .by = {&x->connection->peer, x->role},
-                          .now_ns = x->now_ns};
+                          .now_ns = x->now_ns,
+                          .flags = WEIR_RULES_SHOW};
 }
 
 /* Lets `put` reply when the answer has come. `put` must begin with http_resume(). */

@@ -385,14 +385,9 @@ bool access_show(struct access *access, struct text secret, enum role asked,
     return true;
 }
 
-enum role access_role(struct access *access, struct access_pass *pass)
+enum role access_renew(struct access *access, struct access_pass *pass)
 {
-    if (access == NULL) {
-        return ROLE_ADMIN;
-    }
-    if (load_acquire(&access->head.generation) != pass->generation) {
-        struct found f = look(access, pass->print);
-        fill_pass(&f, pass->print, pass->asked, pass);
-    }
+    struct found f = look(access, pass->print);
+    fill_pass(&f, pass->print, pass->asked, pass);
     return pass->role;
 }

@@ -98,23 +98,30 @@ struct access_pass {
 bool access_show(struct access *access, struct text secret, enum role asked,
                  struct access_pass *pass);
 
-/* Returns the role of this pass according to the present secrets; renews the pass if they changed.
- * A NULL access means that every client may do everything. */
-enum role access_role(struct access *access, struct access_pass *pass);
-
-/* The first member of struct access, so that access_allows() can be inlined. */
+/* The first member of struct access, so that access_role() can be inlined. */
 struct access_head {
     uint64_t generation; /* of the secrets: even, from 2 on; odd while they are written */
 };
 
-/* Returns whether the pass gives the role. It is the same as a comparison with access_role(), and
- * fast if the secrets have not changed since. */
-static inline bool access_allows(struct access *access, struct access_pass *pass, enum role role)
+/* Fills the pass again, because the secrets have changed. Returns its role. */
+enum role access_renew(struct access *access, struct access_pass *pass);
+
+/* Returns the role of this pass according to the present secrets; renews the pass if they changed.
+ * A NULL access means that every client may do everything. */
+static inline enum role access_role(struct access *access, struct access_pass *pass)
 {
     const struct access_head *head = (const struct access_head *)(const void *)access;
-    return access == NULL ||
-           (pass->role >= role && load_acquire(&head->generation) == pass->generation) ||
-           access_role(access, pass) >= role;
+    if (access == NULL) {
+        return ROLE_ADMIN;
+    }
+    return load_acquire(&head->generation) == pass->generation ? pass->role
+                                                               : access_renew(access, pass);
+}
+
+/* Returns whether the pass gives the role. */
+static inline bool access_allows(struct access *access, struct access_pass *pass, enum role role)
+{
+    return access_role(access, pass) >= role;
 }
 
 #endif

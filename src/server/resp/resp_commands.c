@@ -230,7 +230,8 @@ static void plan(const struct server *server, const struct resp_request *request
         memcpy(p->argv, request->argv, request->argc * sizeof p->argv[0]);
         bool again = before != NULL && before->argc > 0 && text_equal(before->argv[0], p->argv[0]);
         p->row = again ? before->row : resp_find_command(p->argv[0]);
-        p->hashed = p->row != NULL && resp_look_ahead(server, p->row, p->argc, p->argv, &p->key);
+        p->hashed = p->row != NULL && p->row->run == resp_run_throttle &&
+                    resp_look_ahead(server, p->argc, p->argv, &p->key);
     }
 }
 

@@ -137,10 +137,10 @@ bool resp_takes(const struct command_row *row, unsigned argc);
 const struct command_row *resp_find_command(struct text name);
 
 /*
- * Begins to fetch the memory that a command will need, which is to be run soon. Returns true if
+ * Begins to fetch the memory that a CL.THROTTLE, which is to be run soon, will need. Returns true if
  * it has hashed the key for that; the caller passes *key to the command. (resp_throttle.c)
  */
-bool resp_look_ahead(const struct server *server, const struct command_row *row, unsigned argc,
-                     const struct text *argv, struct weir_key *key);
+bool resp_look_ahead(const struct server *server, unsigned argc, const struct text *argv,
+                     struct weir_key *key);
 
 #endif

@@ -150,10 +150,10 @@ void resp_run_delete(struct command *c)
     resp_put_integer(c->out, removed);
 }
 
-bool resp_look_ahead(const struct server *server, const struct command_row *row, unsigned argc,
-                     const struct text *argv, struct weir_key *key)
+bool resp_look_ahead(const struct server *server, unsigned argc, const struct text *argv,
+                     struct weir_key *key)
 {
-    if (row->run != resp_run_throttle || argc < 2 || server->adhoc == NULL ||
+    if (argc < 2 || server->adhoc == NULL ||
         weir_key_init(server->adhoc, argv[1].at, argv[1].len, key) != 0) {
         return false;
     }

@@ -29,13 +29,14 @@ static void expect_round_trip(const char *yaml)
 static void every_default_is_shown(void **state)
 {
     char *shown = loading_show_of("limits: [{name: a, key: [ip], rate: 5/min}]");
-    expect_lines(shown, LINES("version: 1", "http: '127.0.0.1:8080'", "resp: '127.0.0.1:6380'",
-                              "admin: '127.0.0.1:8082'", "memory: 1GB",
-                              "trusted_proxies: [127.0.0.0/8, '::1/128']", "headers: ietf",
-                              "- name: a", "key: [ip]", "algorithm: token_bucket", "rate: 5/min",
-                              "burst: 5", "max_keys: 100k", "on_full: evict", "on_missing: skip",
-                              "on_store_failure: local", "consistency: local", "shadow: false",
-                              "retry_jitter: 0%", "ipv4_prefix: 32", "ipv6_prefix: 64"));
+    expect_lines(shown,
+                 LINES("version: 1", "http: '127.0.0.1:8080'", "resp: '127.0.0.1:6380'",
+                       "admin: '127.0.0.1:8082'", "memory: 1GB",
+                       "trusted_proxies: [127.0.0.0/8, '::1/128']", "headers: ietf", "- name: a",
+                       "key: [ip]", "algorithm: token_bucket", "rate: 5/min", "burst: 5",
+                       "max_keys: 100k", "on_full: evict", "on_missing: skip",
+                       "on_store_failure: local", "consistency: local", "shadow: false",
+                       "expose: true", "retry_jitter: 0%", "ipv4_prefix: 32", "ipv6_prefix: 64"));
     assert_null(strstr(shown, "store:"));
     assert_null(strstr(shown, "align:"));
     free(shown);
@@ -143,7 +144,8 @@ static void the_rules_of_a_whole_file_read_back(void **state)
         "- {name: a, when: {path: [/a/**, '/b\\*'], method: get}, unless: {host: '*.X.org'}, "
         "key: [user|ip, tier], rate: 1.5M/day, burst: 7, cost: 'attribute:tokens', group: g, "
         "on_full: deny, on_missing: deny, on_store_failure: closed, consistency: leased, shadow: "
-        "true, retry_jitter: 12.34%, ipv4_prefix: 24, ipv6_prefix: 48}\n"
+        "true, retry_jitter: 12.34%, ipv4_prefix: 24, ipv6_prefix: 48, expose: false, deny: "
+        "{status: 402, message: \"it's: {no}\"}}\n"
         "- {name: b, key: [], rate: 0.3/90s, algorithm: leaky_bucket, queue: 3, cost: 2}\n"
         "- {name: c, key: [ip], rate: 7/1h30m, algorithm: fixed_window, align: key}\n"
         "- {name: d, key: [ip], rate: 7/s, algorithm: sliding_log, on_full: allow}\n"
