@@ -54,9 +54,7 @@ static uint32_t hex_of(const char *at, const char *end)
     return number;
 }
 
-/* Reads the escape after a backslash, which `at` points to. Returns its length with the backslash,
- * and the character; 0 if it is none. */
-static size_t escape_of(const char *at, const char *end, uint32_t *number)
+size_t jsontext_escape(const char *at, const char *end, uint32_t *number)
 {
     static const char letters[] = "\"\\/bfnrt";
     static const char meant[] = "\"\\/\b\f\n\r\t";
@@ -123,7 +121,7 @@ static bool check_string(struct checker *c)
         if (take(c, '"')) {
             return true;
         }
-        size_t n = *c->at == '\\' ? escape_of(c->at, c->end, &number)
+        size_t n = *c->at == '\\' ? jsontext_escape(c->at, c->end, &number)
                    : (unsigned char)*c->at >= 0x80
                        ? utf8_next((struct text){c->at, (size_t)(c->end - c->at)}, &number)
                        : 0;
@@ -385,7 +383,7 @@ struct text jsontext_bytes(struct text string, char *room)
     for (const char *at = inner.at; at < end;) {
         uint32_t number;
         if (*at == '\\') {
-            at += escape_of(at, end, &number);
+            at += jsontext_escape(at, end, &number);
             to = put_utf8(to, number);
         } else {
             *to++ = *at++;

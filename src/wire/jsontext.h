@@ -30,6 +30,12 @@ struct jsontext_flaw {
  */
 bool jsontext_check(struct text *text, size_t most, struct jsontext_flaw *flaw);
 
+/*
+ * Reads the escape at `at`, where its backslash is. Returns its length with the backslash, 12 for a
+ * surrogate pair, and its character in *number; 0 if it is none.
+ */
+size_t jsontext_escape(const char *at, const char *end, uint32_t *number);
+
 /* ---- values of a checked text ---- */
 
 /* The first byte tells the kind: '{' '[' '"' 't' 'f' 'n', a digit or '-'. */

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 #define MAX_KEYS 1000
 #define BLOCKABLE 8

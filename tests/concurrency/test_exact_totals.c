@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 static const unsigned crowds[] = {2, 8, 32};
 #define CROWDS (sizeof crowds / sizeof crowds[0])

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "limit/limiter.h"
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 #define QUOTA 10
 #define MAX_KEYS UINT64_C(20000)

@@ -14,8 +14,8 @@
 #include "base/maths.h"
 #include "shared/leased/lease.h"
 #include "shared/script.h"
-#include "support/lease_limit.h"
-#include "support/node_keys_of.h"
+#include "support/store/lease_limit.h"
+#include "support/store/node_keys_of.h"
 
 #define THREADS 4
 #define QUESTIONS 60000

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "support/threads_linear.h"
-#include "support/threads_run.h"
+#include "support/engine/threads_linear.h"
+#include "support/engine/threads_run.h"
 
 #define QUOTA 5
 #define DEBT 3

@@ -14,7 +14,7 @@
 
 #include <weir_rules.h>
 
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 struct scene {
     struct weir_rules *rules;

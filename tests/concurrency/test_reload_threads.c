@@ -20,7 +20,7 @@
 
 #include <weir_rules.h>
 
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 #define CROWD 100
 #define QUOTA 5000

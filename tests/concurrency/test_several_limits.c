@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 #define LIMITERS 3
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 #define QUOTA 2
 #define KEYS 6

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/sync_fakes.h"
+#include "support/store/sync_fakes.h"
 
 #define ASKERS 3
 #define DRIVERS 2

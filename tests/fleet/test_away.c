@@ -14,8 +14,8 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "support/fleet_open.h"
-#include "support/redis_world.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_world.h"
 
 #define SHORT_NS (5 * WEIR_MILLISECOND)
 

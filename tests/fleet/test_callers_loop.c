@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 
 #include "base/clock.h"
-#include "support/fleet_open.h"
-#include "support/redis_alone.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_alone.h"
 
 struct tally {
     unsigned answered, allowed, denied, degraded, errors;

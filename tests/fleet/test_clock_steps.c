@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "support/fleet_open.h"
-#include "support/redis_world.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_world.h"
 
 #define BURST 200
 #define RATE 100 /* per second: full again after 2 s */

@@ -18,10 +18,10 @@
 #include "base/clock.h"
 #include "redis/slots.h"
 #include "shared/script.h"
-#include "support/failover_lag.h"
-#include "support/failover_ledger.h"
-#include "support/fleet_crowd.h"
-#include "support/redis_world.h"
+#include "support/fleet/failover_lag.h"
+#include "support/fleet/failover_ledger.h"
+#include "support/fleet/fleet_crowd.h"
+#include "support/store/redis_world.h"
 
 #define DEADLINE (50 * WEIR_MILLISECOND)
 #define PLENTY 1000000
@@ -189,7 +189,7 @@ static void a_replica_is_enough_to_find_the_primaries(void **state)
 
 /* ---- primaries that fail ---- */
 
-/* Checks the bounds of support/fleet_crowd.h. */
+/* Checks the bounds of support/fleet/fleet_crowd.h. */
 static void assert_bounds(const struct crowd_options *o, const char *what)
 {
     crowd_await_progress(crowd, 500);

@@ -19,10 +19,10 @@
 #include "base/clock.h"
 #include "redis/slots.h"
 #include "shared/script.h"
-#include "support/failover_ledger.h"
-#include "support/fleet_crowd.h"
-#include "support/oracle_trace.h"
-#include "support/redis_world.h"
+#include "support/fleet/failover_ledger.h"
+#include "support/fleet/fleet_crowd.h"
+#include "support/oracle/oracle_trace.h"
+#include "support/store/redis_world.h"
 
 #define ROUNDS 40
 #define DEADLINE (50 * WEIR_MILLISECOND)

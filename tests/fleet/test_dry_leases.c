@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "support/fault_proxy.h"
-#include "support/fleet_open.h"
-#include "support/redis_world.h"
+#include "support/store/fault_proxy.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_world.h"
 
 #define AT_ONCE 64
 #define QUOTA 20000

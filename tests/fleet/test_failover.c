@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "support/failover_lag.h"
-#include "support/redis_world.h"
+#include "support/fleet/failover_lag.h"
+#include "support/store/redis_world.h"
 
 enum { MASTER, REPLICA };
 

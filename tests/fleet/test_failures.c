@@ -17,10 +17,10 @@
 
 #include <cmocka.h>
 
-#include "support/fault_proxy.h"
-#include "support/fleet_open.h"
-#include "support/fleet_traffic.h"
-#include "support/redis_world.h"
+#include "support/store/fault_proxy.h"
+#include "support/fleet/fleet_open.h"
+#include "support/fleet/fleet_traffic.h"
+#include "support/store/redis_world.h"
 
 #define DEADLINE_NS (200 * WEIR_MILLISECOND)
 #define FAULT_MS 600 /* several deadlines */

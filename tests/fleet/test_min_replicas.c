@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "support/failover_ledger.h"
-#include "support/fault_proxy.h"
-#include "support/redis_world.h"
+#include "support/fleet/failover_ledger.h"
+#include "support/store/fault_proxy.h"
+#include "support/store/redis_world.h"
 
 #define DEADLINE (50 * WEIR_MILLISECOND)
 #define MAX_LAG_NS (2 * WEIR_SECOND) /* min-replicas-max-lag of the world */

@@ -12,8 +12,8 @@
 #include <pthread.h>
 
 #include "base/clock.h"
-#include "support/fleet_open.h"
-#include "support/redis_alone.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_alone.h"
 
 static struct weir_fleet_limit *open_limit(struct weir_fleet *fleet, int consistency,
                                            const char *name, uint64_t count, uint64_t period_ns)

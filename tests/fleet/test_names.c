@@ -18,8 +18,8 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "support/fleet_open.h"
-#include "support/redis_world.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_world.h"
 
 static struct redis_world world;
 static sem_t go_on;

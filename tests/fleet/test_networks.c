@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "support/fleet_open.h"
-#include "support/redis_world.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_world.h"
 
 #define KEYS 60
 

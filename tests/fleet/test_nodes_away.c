@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "base/maths.h"
-#include "support/redis_world.h"
-#include "support/run_delay.h"
-#include "support/threads_run.h"
-#include "support/weir_nodes.h"
+#include "support/store/redis_world.h"
+#include "support/server/run_delay.h"
+#include "support/engine/threads_run.h"
+#include "support/fleet/weir_nodes.h"
 
 #define NODES 2
 #define CONNECTIONS 4

@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "support/fault_proxy.h"
-#include "support/redis_world.h"
-#include "support/threads_run.h"
-#include "support/weir_nodes.h"
+#include "support/store/fault_proxy.h"
+#include "support/store/redis_world.h"
+#include "support/engine/threads_run.h"
+#include "support/fleet/weir_nodes.h"
 
 #define NODES 2
 #define CONNECTIONS 4

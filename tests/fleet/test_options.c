@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "support/fleet_open.h"
-#include "support/redis_world.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_world.h"
 
 static struct redis_world world;
 

@@ -22,8 +22,8 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "support/fleet_open.h"
-#include "support/redis_world.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_world.h"
 
 #define DEADLINE_NS (5 * WEIR_MILLISECOND)
 #define OUTAGE_NS (60 * WEIR_SECOND)

@@ -15,8 +15,8 @@
 #include <semaphore.h>
 
 #include "base/atomic.h"
-#include "support/fleet_open.h"
-#include "support/redis_alone.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_alone.h"
 
 /* ---- later answers ---- */
 

@@ -15,8 +15,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "support/fleet_open.h"
-#include "support/redis_alone.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_alone.h"
 
 #define DEADLINE_NS (50 * WEIR_MILLISECOND)
 #define STEADY_NS (300 * WEIR_MILLISECOND) /* three times the maximum of the first probe */

@@ -12,8 +12,8 @@
 
 #include <weir_rules.h>
 
-#include "support/fleet_open.h"
-#include "support/redis_alone.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_alone.h"
 
 static const char text[] =
     "limits:\n"

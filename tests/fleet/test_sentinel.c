@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "support/failover_ledger.h"
-#include "support/fleet_crowd.h"
-#include "support/redis_world.h"
+#include "support/fleet/failover_ledger.h"
+#include "support/fleet/fleet_crowd.h"
+#include "support/store/redis_world.h"
 
 #define DEADLINE (50 * WEIR_MILLISECOND)
 #define THREADS 4
@@ -50,7 +50,7 @@ static int stop(void **state)
     return 0;
 }
 
-/* Ends the load and checks the bounds of support/fleet_crowd.h. Returns how many units the store
+/* Ends the load and checks the bounds of support/fleet/fleet_crowd.h. Returns how many units the store
  * has forgotten. */
 static uint64_t settle(void)
 {

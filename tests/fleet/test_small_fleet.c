@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "support/fleet_open.h"
-#include "support/redis_alone.h"
+#include "support/fleet/fleet_open.h"
+#include "support/store/redis_alone.h"
 
 static void two_nodes_admit_what_one_limit_allows(void **state)
 {

@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "support/policy_slow.h"
+#include "support/oracle/policy_slow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

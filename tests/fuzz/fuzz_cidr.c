@@ -1,7 +1,7 @@
 /* Lines of networks: of each address near an edge the set says what a look at each network says. */
 #include <stdlib.h>
 
-#include "support/policy_slow.h"
+#include "support/oracle/policy_slow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,8 +4,8 @@
  */
 #include <stdlib.h>
 
-#include "support/path_encode.h"
-#include "support/policy_slow.h"
+#include "support/oracle/path_encode.h"
+#include "support/oracle/policy_slow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

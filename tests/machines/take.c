@@ -2,7 +2,7 @@
  * Opens a limiter's file, waits until another process has done so too, takes all
  * that 100 keys have left, and prints how many units that was. Programs for
  * different machines that share a file are granted exactly the quota together
- * (tests/support/share_file.sh).
+ * (tests/support/scripts/share_file.sh).
  * usage: take file algorithm hash [make]        make: only make the file
  */
 #include <stdio.h>

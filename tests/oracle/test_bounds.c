@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "support/oracle_trace.h"
+#include "support/oracle/oracle_trace.h"
 
 #if defined(WEIR_LONG)
 #define RULES 5000

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "support/oracle_trace.h"
+#include "support/oracle/oracle_trace.h"
 
 #if defined(WEIR_LONG)
 #define DECISIONS UINT64_C(1000000000)

@@ -1,5 +1,5 @@
 /*
- * Random rule files, loaded and asked, against the naive matcher of support/matching_naive.c:
+ * Random rule files, loaded and asked, against the naive matcher of support/oracle/matching_naive.c:
  * the same limits must apply to every request, with the same tier and the
  * same keys, however the request is written. Rules that differ are made as small as they get
  * and printed.
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "support/matching_world.h"
-#include "support/unit_limiter.h"
+#include "support/oracle/matching_world.h"
+#include "support/engine/unit_limiter.h"
 
 #if defined(WEIR_LONG)
 #define WORLDS UINT64_C(300000)

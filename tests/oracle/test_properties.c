@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "support/oracle_trace.h"
+#include "support/oracle/oracle_trace.h"
 
 #if defined(WEIR_LONG)
 #define TRACES 20000

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "support/oracle_trace.h"
+#include "support/oracle/oracle_trace.h"
 
 #define EVENTS 80
 #define OPEN_MOST 12

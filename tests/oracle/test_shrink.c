@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "support/oracle_vector.h"
+#include "support/oracle/oracle_vector.h"
 
 #define CALLS 800
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "support/oracle_vector.h"
+#include "support/oracle/oracle_vector.h"
 
 #if defined(WEIR_LONG)
 #define TRACES 200000

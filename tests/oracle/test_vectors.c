@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "oracle/vector_cases.h"
-#include "support/oracle_vector.h"
+#include "support/oracle/oracle_vector.h"
 
 #define FOLDER WEIR_SOURCE_DIR "/tests/vectors/"
 

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "support/oracle_vector.h"
+#include "support/oracle/oracle_vector.h"
 
 enum { ALICE, BOB, CAROL };
 

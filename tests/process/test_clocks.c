@@ -15,7 +15,7 @@
 
 #include "base/clock.h"
 #include "process/faults.h"
-#include "support/process_image.h"
+#include "support/engine/process_image.h"
 
 #define QUOTA 5
 #define YEAR_S (INT64_C(365) * 86400)

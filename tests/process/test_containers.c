@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "support/process_fixture.h"
+#include "support/engine/process_fixture.h"
 
 #define CONTAINERS 2
 #define WORKERS 4

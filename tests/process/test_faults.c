@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "process/faults.h"
-#include "support/process_fixture.h"
+#include "support/engine/process_fixture.h"
 
 #define QUOTA 5
 

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "support/process_fixture.h"
+#include "support/engine/process_fixture.h"
 
 /* About two megabytes. */
 static struct weir_options limit(int memory, const char *path)

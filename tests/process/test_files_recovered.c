@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "support/process_image.h"
+#include "support/engine/process_image.h"
 
 #define QUOTA 5
 #define KEYS 40

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "support/process_image.h"
+#include "support/engine/process_image.h"
 
 #define NOBODY 65534
 

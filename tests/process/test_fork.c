@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "support/process_scene.h"
+#include "support/engine/process_scene.h"
 
 #define QUOTA 6
 

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "support/process_fixture.h"
+#include "support/engine/process_fixture.h"
 
 #define NOW (1000 * WEIR_SECOND)
 #define BLOCK_END (NOW + 1000000 * WEIR_SECOND)

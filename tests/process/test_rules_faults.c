@@ -18,7 +18,7 @@
 #include <weir_rules.h>
 
 #include "process/faults.h"
-#include "support/process_fixture.h"
+#include "support/engine/process_fixture.h"
 
 #define T0 (UINT64_C(1767225600) * WEIR_SECOND)
 

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "algo/algo.h"
-#include "support/process_image.h"
+#include "support/engine/process_image.h"
 #include "table/region_file.h"
 
 #define QUOTA 5

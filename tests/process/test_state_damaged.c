@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "support/process_image.h"
-#include "support/rules_ask.h"
-#include "support/state_world.h"
+#include "support/engine/process_image.h"
+#include "support/rules/rules_ask.h"
+#include "support/rules/state_world.h"
 #include "table/region_file.h"
 
 #define T0 RULES_T0

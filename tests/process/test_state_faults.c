@@ -16,9 +16,9 @@
 #include <cmocka.h>
 
 #include "process/faults.h"
-#include "support/process_fixture.h"
-#include "support/rules_ask.h"
-#include "support/state_world.h"
+#include "support/engine/process_fixture.h"
+#include "support/rules/rules_ask.h"
+#include "support/rules/state_world.h"
 
 #define T0 RULES_T0
 

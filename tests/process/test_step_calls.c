@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "support/process_scene.h"
-#include "support/process_step.h"
+#include "support/engine/process_scene.h"
+#include "support/engine/process_step.h"
 
 #define QUOTA 5
 

@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "support/process_image.h"
-#include "support/process_step.h"
+#include "support/engine/process_image.h"
+#include "support/engine/process_step.h"
 
 #define QUOTA 5
 #define KEYS 30

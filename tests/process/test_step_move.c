@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "support/process_scene.h"
+#include "support/engine/process_scene.h"
 
 #define QUOTA 5
 

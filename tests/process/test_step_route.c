@@ -5,8 +5,8 @@
 
 #include <cmocka.h>
 
-#include "support/process_fixture.h"
-#include "support/process_route.h"
+#include "support/engine/process_fixture.h"
+#include "support/engine/process_route.h"
 
 #define PLACES 200 /* of two bytes each */
 #define LENGTH 5000

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "support/process_fixture.h"
+#include "support/engine/process_fixture.h"
 
 #define WORKERS_MAX 32
 #define KEYS_MAX 40

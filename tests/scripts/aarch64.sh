@@ -34,7 +34,7 @@ for cpu in cortex-a53 neoverse-n1; do
 done
 
 # Two processes share one file, one on each machine.
-. tests/support/share_file.sh
+. tests/support/scripts/share_file.sh
 take=tests/machines/take.c
 "${CC:-cc}" -O2 -Iinclude -o "$dir/take" $take -L"$WEIR_BUILD_DIR" -lweir -Wl,-rpath,"$WEIR_BUILD_DIR"
 aarch64-linux-gnu-gcc -O2 -Iinclude -o "$dir/take-arm" $take -L$build -lweir -Wl,-rpath,"$PWD/$build"

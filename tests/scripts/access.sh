@@ -12,7 +12,7 @@ trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "
 weir=$WEIR_BUILD_DIR/weir
 die() { echo "$*" >&2; [ ! -f "$dir/err" ] || cat "$dir/out" "$dir/err" >&2; exit 1; }
 
-. "$WEIR_SOURCE_DIR/tests/support/until_true.sh"
+. "$WEIR_SOURCE_DIR/tests/support/scripts/until_true.sh"
 
 # start OPTION...: a server of RESP and HTTP on free ports
 start() {

@@ -11,7 +11,7 @@ trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "
 weir=$WEIR_BUILD_DIR/weir
 die() { echo "$*" >&2; cat "$dir/said" "$dir/complaint" "$dir/err" >&2 2>/dev/null || true; exit 1; }
 
-. "$WEIR_SOURCE_DIR/tests/support/until_true.sh"
+. "$WEIR_SOURCE_DIR/tests/support/scripts/until_true.sh"
 
 # start OPTION...: a server; $http and $resp are its addresses
 start() {

@@ -10,7 +10,7 @@ trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "
 weir=$WEIR_BUILD_DIR/weir
 die() { echo "$*" >&2; cat "$dir/said" "$dir/complaint" "$dir/err" >&2 2>/dev/null || true; exit 1; }
 
-. "$WEIR_SOURCE_DIR/tests/support/until_true.sh"
+. "$WEIR_SOURCE_DIR/tests/support/scripts/until_true.sh"
 
 # start OPTION...: a server; $admin is its address
 start() {

@@ -23,7 +23,7 @@ log cmake --build $build -j "$jobs" --target all $target
 ctest --test-dir $build -j "$jobs" -L "$labels" --output-on-failure --no-tests=error
 
 # Two processes share one file, one with each libc. WEIR_XXH3 is not in the library of musl: it has no xxhash.h.
-. tests/support/share_file.sh
+. tests/support/scripts/share_file.sh
 take=tests/machines/take.c
 "${CC:-cc}" -O2 -Iinclude -o "$dir/take" $take -L"$WEIR_BUILD_DIR" -lweir -Wl,-rpath,"$WEIR_BUILD_DIR"
 musl-gcc -O2 -Iinclude -o "$dir/take-musl" $take -L$build -lweir -Wl,-rpath,"$PWD/$build"

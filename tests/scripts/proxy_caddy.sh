@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154  # dir, host, site, pid are set in proxy.sh
 # docs/integrations/caddy.md against Caddy: what the document says is what a client sees.
 # test-timeout: 300
-. "$WEIR_SOURCE_DIR/tests/support/proxy.sh"
+. "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"
 need caddy curl python3 ss
 export HOME="$dir" XDG_DATA_HOME="$dir" XDG_CONFIG_HOME="$dir"
 

@@ -2,7 +2,7 @@
 # shellcheck disable=SC2034,SC2154  # weir_pid is used in proxy.sh, and dir, host, site, pid are set there
 # docs/integrations/nginx.md against nginx: what the document says is what a client sees.
 # test-timeout: 300
-. "$WEIR_SOURCE_DIR/tests/support/proxy.sh"
+. "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"
 PATH=$PATH:/usr/sbin
 need nginx curl python3 ss
 

@@ -16,7 +16,7 @@ die() { echo "$*" >&2; [ ! -f "$dir/err" ] || cat "$dir/out" "$dir/err" >&2; exi
 secret=a-secret-of-the-operator
 export WEIR_ADMIN_SECRETS=$secret # clients may check without a secret
 
-. "$WEIR_SOURCE_DIR/tests/support/until_true.sh"
+. "$WEIR_SOURCE_DIR/tests/support/scripts/until_true.sh"
 
 # start FILES OPTION...: a server that may open so many files
 start() {

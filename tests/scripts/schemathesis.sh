@@ -11,7 +11,7 @@ here=$WEIR_SOURCE_DIR/tests/scripts
 die() { echo "$*" >&2; exit 1; }
 skip() { echo "left out: $*" >&2; exit 77; }
 
-. "$WEIR_SOURCE_DIR/tests/support/until_true.sh"
+. "$WEIR_SOURCE_DIR/tests/support/scripts/until_true.sh"
 
 command -v python3 >/dev/null || skip "python3 is missing"
 python3 -m venv "$dir/venv" >"$dir/log" 2>&1 || skip "python3 -m venv: $(tail -n 1 "$dir/log")"

@@ -3,8 +3,8 @@
 # docs/integrations/sticky.md against nginx and three weir nodes: a client stays where it is, and only those of a node
 # that is killed move.
 # test-timeout: 300
-. "$WEIR_SOURCE_DIR/tests/support/proxy.sh"
-. "$WEIR_SOURCE_DIR/tests/support/sticky.sh"
+. "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"
+. "$WEIR_SOURCE_DIR/tests/support/scripts/sticky.sh"
 PATH=$PATH:/usr/sbin
 need nginx curl python3
 

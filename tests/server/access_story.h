@@ -13,8 +13,8 @@
 
 #include "server/net/access.h"
 #include "server/net/worker.h"
-#include "support/server_client.h"
-#include "support/server_http.h"
+#include "support/server/server_client.h"
+#include "support/server/server_http.h"
 
 static const char rules[] = "limits: [{name: api, key: [user], rate: 1000/day}]\n";
 

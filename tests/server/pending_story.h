@@ -1,6 +1,6 @@
 /*
  * What the tests of answers that come later share: a server whose limits a fleet decides that answers when it is
- * told to (support/server_fleet.h), and the words of a check.
+ * told to (support/server/server_fleet.h), and the words of a check.
  */
 #ifndef WEIR_TESTS_SERVER_PENDING_STORY_H
 #define WEIR_TESTS_SERVER_PENDING_STORY_H
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "support/server_fleet.h"
-#include "support/threads_run.h"
+#include "support/server/server_fleet.h"
+#include "support/engine/threads_run.h"
 
 static const char rules[] =
     "attributes: {user: ['header:X-User']}\n"

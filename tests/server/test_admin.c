@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "common/log.h"
-#include "support/server_admin.h"
-#include "support/server_client.h"
+#include "support/server/server_admin.h"
+#include "support/server/server_client.h"
 
 static const char rules[] =
     "limits:\n"

@@ -14,9 +14,9 @@
 #include "base/atomic.h"
 #include "server/net/access.h"
 #include "server/net/worker.h"
-#include "support/server_admin.h"
-#include "support/server_client.h"
-#include "support/threads_run.h"
+#include "support/server/server_admin.h"
+#include "support/server/server_client.h"
+#include "support/engine/threads_run.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define ROUNDS 20

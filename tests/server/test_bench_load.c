@@ -1,8 +1,8 @@
 /* The load generator against a server: a real one, and one that stops for a moment. */
 #include "cli/load/load.h"
-#include "support/server_client.h"
-#include "support/server_memory.h"
-#include "support/unit_limiter.h"
+#include "support/server/server_client.h"
+#include "support/server/server_memory.h"
+#include "support/engine/unit_limiter.h"
 
 #include <arpa/inet.h>
 #include <limits.h>

@@ -24,9 +24,9 @@
 #include <cmocka.h>
 
 #include "server/net/worker.h"
-#include "support/server_client.h"
-#include "support/server_memory.h"
-#include "support/threads_run.h"
+#include "support/server/server_client.h"
+#include "support/server/server_memory.h"
+#include "support/engine/threads_run.h"
 
 #define IDLE_MOST 10000
 #define IDLE_BYTES 2048 /* of one idle connection, in our memory */

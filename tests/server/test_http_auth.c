@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "support/server_http.h"
+#include "support/server/server_http.h"
 #include "wire/ratelimit.h"
 
 static const char rules[] =

@@ -14,7 +14,7 @@
 #include "base/atomic.h"
 #include "common/log.h"
 #include "server/http/http_routes.h"
-#include "support/server_http.h"
+#include "support/server/server_http.h"
 
 static const char rules[] = "limits:\n"
                             "  - {name: ips, key: [ip], rate: 1/day}\n";

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "support/server_http.h"
+#include "support/server/server_http.h"
 
 static const char rules[] =
     "attributes: {user: ['header:X-User']}\n"

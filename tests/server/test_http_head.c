@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "server/access_story.h"
-#include "support/server_http.h"
-#include "support/threads_run.h"
+#include "support/server/server_http.h"
+#include "support/engine/threads_run.h"
 #include "wire/http_request.h"
 
 static struct http_server server;

@@ -11,7 +11,7 @@
 
 #include "rules/file/config.h"
 #include "server/net/access.h"
-#include "support/server_http.h"
+#include "support/server/server_http.h"
 
 static const char rules[] = "limits: [{name: api, key: [user], rate: 3/day}]\n";
 
@@ -159,9 +159,15 @@ static void a_server_with_secrets_has_any_name(void **state)
           403);
     end();
     access_close(access);
-    begin(&(struct server_options){.listen = {[PROTOCOL_HTTP] = "0.0.0.0:0"}, .insecure = true});
+    begin(&(struct server_options){
+        .listen = {[PROTOCOL_HTTP] = "0.0.0.0:0", [PROTOCOL_ADMIN] = "0.0.0.0:0"},
+        .insecure = true});
     check("Host: weir.example\r\n", 200);
     check("Host: weir.example\r\nOrigin: http://evil.example\r\n", 403);
+    (void)server_address(&server->server, PROTOCOL_ADMIN, server->address, sizeof server->address);
+    assert_int_equal(ask("GET /v1/status", "Host: weir.example\r\n", ""), 200);
+    assert_int_equal(
+        ask("GET /v1/status", "Host: weir.example\r\nOrigin: http://evil.example\r\n", ""), 403);
     end();
 }
 

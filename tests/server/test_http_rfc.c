@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "support/server_http.h"
+#include "support/server/server_http.h"
 
 static const char rules[] =
     "limits:\n"

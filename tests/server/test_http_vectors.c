@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "support/server_http.h"
-#include "support/server_vectors.h"
+#include "support/server/server_http.h"
+#include "support/server/server_vectors.h"
 
 static struct http_answer answer;
 

@@ -1,4 +1,4 @@
-/* Tests a third protocol (support/line_protocol.h), which uses nothing but what src/server offers
+/* Tests a third protocol (support/server/line_protocol.h), which uses nothing but what src/server offers
  * to every protocol: operations, roles, answers that come at once and later, pipelines. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "support/line_protocol.h"
-#include "support/server_fleet.h"
+#include "support/server/line_protocol.h"
+#include "support/server/server_fleet.h"
 
 static const char rules[] =
     "limits:\n"

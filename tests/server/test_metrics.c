@@ -10,9 +10,9 @@
 #include <cmocka.h>
 
 #include "server/admin/metrics.h"
-#include "support/exposition.h"
-#include "support/server_admin.h"
-#include "support/server_client.h"
+#include "support/server/exposition.h"
+#include "support/server/server_admin.h"
+#include "support/server/server_client.h"
 
 static const char rules[] =
     "allow: [{path: /free}]\n"

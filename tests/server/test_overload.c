@@ -15,9 +15,9 @@
 #include <cmocka.h>
 
 #include "server/net/worker.h"
-#include "support/server_client.h"
-#include "support/server_http.h"
-#include "support/threads_run.h"
+#include "support/server/server_client.h"
+#include "support/server/server_http.h"
+#include "support/engine/threads_run.h"
 
 #define STALL_MS 150
 #define REQUESTS 100

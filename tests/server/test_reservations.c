@@ -10,7 +10,7 @@
 
 #include "server/ask/operations.h"
 #include "server/ask/reservations.h"
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 #define NOW (UINT64_C(1800000000) * WEIR_SECOND)
 #define MS WEIR_MILLISECOND

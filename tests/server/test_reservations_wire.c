@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "server/ask/reservations.h"
-#include "support/server_admin.h"
-#include "support/server_client.h"
-#include "support/server_http.h"
-#include "support/threads_run.h"
+#include "support/server/server_admin.h"
+#include "support/server/server_client.h"
+#include "support/server/server_http.h"
+#include "support/engine/threads_run.h"
 
 static const char rules[] =
     "limits:\n"

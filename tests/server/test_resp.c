@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-#include "support/server_client.h"
-#include "support/threads_run.h"
-#include "support/unit_limiter.h"
+#include "support/server/server_client.h"
+#include "support/engine/threads_run.h"
+#include "support/engine/unit_limiter.h"
 
 static const char rules[] =
     "limits:\n"

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "support/server_client.h"
-#include "support/threads_run.h"
+#include "support/server/server_client.h"
+#include "support/engine/threads_run.h"
 
 static const char rules[] = "limits:\n"
                             "  - {name: api, key: [user], rate: 1000/day}\n"

@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "server/net/worker.h"
-#include "support/server_client.h"
-#include "support/server_memory.h"
-#include "support/threads_run.h"
-#include "support/unit_limiter.h"
+#include "support/server/server_client.h"
+#include "support/server/server_memory.h"
+#include "support/engine/threads_run.h"
+#include "support/engine/unit_limiter.h"
 
 static const char rules[] = "limits: [{name: api, key: [user], rate: 1000/day}]";
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "support/server_vectors.h"
+#include "support/server/server_vectors.h"
 
 static void send_one(void *arg, const struct oracle_vector *v, size_t i, const char *limit)
 {

@@ -12,8 +12,8 @@
 
 #include "common/log.h"
 #include "server/net/access.h"
-#include "support/server_client.h"
-#include "support/threads_run.h"
+#include "support/server/server_client.h"
+#include "support/engine/threads_run.h"
 
 static const char rules[] = "limits:\n"
                             "  - {name: api, key: [user], rate: 10/min}\n"

@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "support/server_program.h"
-#include "support/threads_run.h"
+#include "support/server/server_program.h"
+#include "support/engine/threads_run.h"
 
 static const char rules[] = "limits: [{name: api, key: [user], rate: 1000/week}]\n";
 

@@ -10,7 +10,7 @@
 
 #include "base/atomic.h"
 #include "server/net/server.h"
-#include "support/server_client.h"
+#include "support/server/server_client.h"
 
 static uint64_t held; /* whoever reads the clock waits while this is set */
 

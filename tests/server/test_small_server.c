@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "support/server_client.h"
+#include "support/server/server_client.h"
 
 static void the_third_of_two_is_denied(void **state)
 {

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "support/server_client.h"
-#include "support/threads_run.h"
-#include "support/unit_limiter.h"
+#include "support/server/server_client.h"
+#include "support/engine/threads_run.h"
+#include "support/engine/unit_limiter.h"
 
 static const char rules_text[] = "limits: [{name: api, key: [user], rate: 1000/day}]";
 

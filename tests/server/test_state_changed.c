@@ -20,8 +20,8 @@
 
 #include <cmocka.h>
 
-#include "support/server_program.h"
-#include "support/threads_run.h"
+#include "support/server/server_program.h"
+#include "support/engine/threads_run.h"
 #include "table/region.h"
 
 static struct server_program program;
@@ -35,6 +35,7 @@ static const char other_rules[] = "adhoc: {max_keys: 1k}\n"
 
 static int begin(void **state)
 {
+    threads_require(unsetenv("RUNTIME_DIRECTORY") == 0 && unsetenv("XDG_RUNTIME_DIR") == 0);
     server_program_init(&program, rules);
     threads_require(server_program_start(&program));
     return 0;
@@ -46,8 +47,8 @@ static int finish(void **state)
     return 0;
 }
 
-/* Returns the path of the file whose name begins so. */
-static const char *file_of(const char *beginning)
+/* Returns the path of the file whose name begins so; NULL if there is none. */
+static const char *find_file(const char *beginning)
 {
     static char path[600];
     char folder[512];
@@ -57,11 +58,24 @@ static const char *file_of(const char *beginning)
     threads_require(dir != NULL);
     do {
         entry = readdir(dir);
-        threads_require(entry != NULL);
-    } while (strncmp(entry->d_name, beginning, strlen(beginning)) != 0);
-    (void)snprintf(path, sizeof path, "%s/%.80s", folder, entry->d_name);
+    } while (entry != NULL && strncmp(entry->d_name, beginning, strlen(beginning)) != 0);
+    (void)snprintf(path, sizeof path, "%s/%.80s", folder, entry != NULL ? entry->d_name : "");
     (void)closedir(dir);
+    return entry != NULL ? path : NULL;
+}
+
+static const char *file_of(const char *beginning)
+{
+    const char *path = find_file(beginning);
+    threads_require(path != NULL);
     return path;
+}
+
+/* The server has made a secret, whose file is in the state folder because there is no other. */
+static void assert_secret_removed(void)
+{
+    assert_int_equal(server_program_logged(&program, "/state/admin-"), 1);
+    assert_null(find_file("admin-"));
 }
 
 /* Asks for something that touches the file; the server may end meanwhile. */
@@ -96,6 +110,7 @@ static void truncate_and_ask(const char *file, const char *words)
     assert_int_equal(server_program_logged(&program, line), 1);
     (void)snprintf(line, sizeof line, "file=%s\n", path);
     assert_int_equal(server_program_logged(&program, line), 1);
+    assert_secret_removed();
 }
 
 static void a_truncated_file_ends_the_server_which_names_it(void **state)
@@ -144,6 +159,7 @@ static void assert_ended_by_force(void)
     int status = server_program_end(&program);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 1);
+    assert_secret_removed();
 }
 
 /* Writes the word all over a part of the file. */

@@ -19,8 +19,8 @@
 
 #include <cmocka.h>
 
-#include "support/server_program.h"
-#include "support/threads_run.h"
+#include "support/server/server_program.h"
+#include "support/engine/threads_run.h"
 
 #define CLIENTS 4
 #define DEPTH 8 /* of a pipeline: so much is on its way on each connection */

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "support/fake_store.h"
-#include "support/server_program.h"
-#include "support/threads_run.h"
+#include "support/store/fake_store.h"
+#include "support/server/server_program.h"
+#include "support/engine/threads_run.h"
 
 #define PASSWORD "S3CR3T@pass/word"
 #define ENCODED "S3CR3T%40pass%2Fword"

@@ -1,9 +1,9 @@
 /*
- * Replaces the redis-server of the script tests (support/store_redis.h) by the fake. It is linked
+ * Replaces the redis-server of the script tests (support/store/store_redis.h) by the fake. It is linked
  * before the support library, whose own version is then not used. So those tests show whether the
  * fake is faithful.
  */
-#include "support/store_redis.h"
+#include "support/store/store_redis.h"
 
 #include <stdarg.h>
 #include <stdio.h>

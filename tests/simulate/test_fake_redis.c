@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "simulate/fake_redis.h"
-#include "support/store_redis.h"
+#include "support/store/store_redis.h"
 #include "wire/resp.h"
 
 static const char *const scripts[] = {

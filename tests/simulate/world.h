@@ -8,8 +8,8 @@
 #include "shared/stores.h"
 #include "simulate/fake_redis.h"
 #include "simulate/simulate.h"
-#include "support/node_keys_of.h"
-#include "support/oracle_trace.h"
+#include "support/store/node_keys_of.h"
+#include "support/oracle/oracle_trace.h"
 
 enum { NODES_MAX = 1000, SUBJECTS_MAX = 4, LIMITS_MAX = 2, MESSAGE_REPLY = 512 };
 

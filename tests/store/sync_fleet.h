@@ -9,9 +9,9 @@
 #include <time.h>
 
 #include "base/maths.h"
-#include "support/oracle_trace.h"
-#include "support/store_run.h"
-#include "support/sync_fakes.h"
+#include "support/oracle/oracle_trace.h"
+#include "support/store/store_run.h"
+#include "support/store/sync_fakes.h"
 
 #define NODES_MAX 6
 #define STORE_US UINT64_C(1700000000000000)

@@ -13,8 +13,8 @@
 
 #include "redis/slots.h"
 #include "shared/script.h"
-#include "support/client_loop.h"
-#include "support/redis_world.h"
+#include "support/store/client_loop.h"
+#include "support/store/redis_world.h"
 
 #define PATIENCE (30 * WEIR_SECOND)
 

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "support/fault_proxy.h"
-#include "support/redis_node.h"
+#include "support/store/fault_proxy.h"
+#include "support/store/redis_node.h"
 
 #define SOON_MS 10000 /* for events that must happen */
 #define NEVER_MS 50   /* for events that must not happen */

@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "support/lease_fleet.h"
-#include "support/lease_limit.h"
-#include "support/store_run.h"
+#include "support/store/lease_fleet.h"
+#include "support/store/lease_limit.h"
+#include "support/store/store_run.h"
 
 #define NO_SHARD ((struct text){NULL, 0})
 #define ALICE TEXT("alice")

@@ -16,7 +16,7 @@
 
 #include "redis/slots.h"
 #include "shared/script.h"
-#include "support/redis_world.h"
+#include "support/store/redis_world.h"
 
 static struct redis_world world;
 

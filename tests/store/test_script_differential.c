@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "support/store_run.h"
+#include "support/store/store_run.h"
 
 #define CALLS 2000 /* in one trace, sent as one pipeline */
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "redis/slots.h"
-#include "support/store_run.h"
+#include "support/store/store_run.h"
 
 #define ALGORITHMS 5
 #define QUOTA 3

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/maths.h"
-#include "support/store_run.h"
+#include "support/store/store_run.h"
 
 #define NODES 3
 #define CALLS 4000

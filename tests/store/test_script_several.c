@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "redis/slots.h"
-#include "support/store_run.h"
+#include "support/store/store_run.h"
 
 #define LIMITS 5
 #define CALLS 3000

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "support/store_run.h"
+#include "support/store/store_run.h"
 
 #define FOLDER WEIR_SOURCE_DIR "/tests/vectors"
 #define LINES_MAX 2000 /* of one section: they are sent at once */

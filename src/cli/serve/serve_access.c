@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "cli/serve/serve.h"
+#include "cli/serve/serve_signals.h"
 #include "rules/live/live.h"
 
 /*
@@ -73,8 +74,10 @@ void serve_write_secret(const struct server *server, struct serve_settings *s)
         return;
     }
     (void)server_address(server, (enum server_protocol)listener, address, sizeof address);
-    if (!secret_file_write(address, state != NULL ? state->folder : NULL, s->made_secret,
-                           s->secret_path)) {
+    if (secret_file_write(address, state != NULL ? state->folder : NULL, s->made_secret,
+                          s->secret_path)) {
+        serve_signals_remove(s->secret_path);
+    } else {
         s->secret_path[0] = 0;
         LOG(LEVEL_WARNING, "no operator can make changes: found no folder for the admin secret",
             LOG_STRING("expected", "--admin-secrets FILE, or one of RUNTIME_DIRECTORY, "
@@ -84,6 +87,7 @@ void serve_write_secret(const struct server *server, struct serve_settings *s)
 
 void serve_remove_secret(struct serve_settings *s)
 {
+    serve_signals_remove(NULL);
     if (s->secret_path[0] != 0) {
         (void)unlink(s->secret_path);
         s->secret_path[0] = 0;

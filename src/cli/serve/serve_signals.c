@@ -9,8 +9,24 @@
 #include "cli/serve/serve.h"
 #include "rules/compiled/state.h"
 
-static int to_loop = -1; /* the end of a pipe to which handlers write the number of a signal */
+static int to_loop = -1;   /* the end of a pipe to which handlers write the number of a signal */
+static uint64_t to_remove; /* address of the path of a file; 0: none */
 static struct sigaction bus_before;
+
+void serve_signals_remove(const char *path)
+{
+    store_release(&to_remove, (uint64_t)(uintptr_t)path); /* pairs with end_now() */
+}
+
+/* Ends the process from within a handler. */
+static void end_now(int status)
+{
+    const char *path = (const char *)(uintptr_t)load_acquire(&to_remove);
+    if (path != NULL) {
+        (void)unlink(path);
+    }
+    _exit(status);
+}
 
 /* Hands the signal to the loop. If the pipe is full, the loop has signals to read already. */
 static void pass_on(int number)
@@ -38,7 +54,7 @@ static void on_late(int number)
         "ended by force: a thread did not stop in time, perhaps because another program has "
         "overwritten a state file",
         LOG_COUNT("seconds", SERVE_STOP_S));
-    _exit(CLI_FAILED);
+    end_now(CLI_FAILED);
 }
 
 /*
@@ -55,7 +71,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
             "ended: a state file was truncated while in use, or cannot be read; when the server is "
             "started again, the limit of that file starts without keys",
             LOG_STRING("file", file));
-        _exit(CLI_STATE);
+        end_now(CLI_STATE);
     }
     (void)sigaction(number, &bus_before, NULL);
     if (!fault) {

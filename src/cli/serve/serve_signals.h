@@ -22,6 +22,10 @@
  */
 int serve_signals_open(void);
 
+/* Names a file that is removed if a handler ends the process; NULL: none. `path` must stay as it is
+ * until the next call. */
+void serve_signals_remove(const char *path);
+
 /* Returns the next signal that has arrived: SIGHUP, SIGTERM or SIGINT; 0: none has. */
 int serve_signals_take(int fd);
 

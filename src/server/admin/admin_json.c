@@ -8,6 +8,7 @@
 
 #include "common/utf8.h"
 #include "server/admin/admin.h"
+#include "wire/jsontext.h"
 
 static bool is_json_type(const struct exchange *x)
 {
@@ -22,34 +23,8 @@ static void put_escape(struct buffer *out, uint32_t character)
     buffer_put(out, (struct text){text, (size_t)n});
 }
 
-static uint32_t read_hex(const char *at)
-{
-    uint32_t number = 0;
-    for (int i = 0; i < 4; i++) {
-        number = number * 16 + text_hex_digit(at[i]);
-    }
-    return number;
-}
-
-/* Puts an escape of JSON, which begins with a backslash; returns its length. */
-static size_t rewrite_escape(struct buffer *out, struct text from)
-{
-    if (from.at[1] == '/') {
-        buffer_put_char(out, '/');
-        return 2;
-    }
-    if (from.at[1] != 'u') {
-        buffer_put(out, (struct text){from.at, 2});
-        return 2;
-    }
-    uint32_t number = read_hex(from.at + 2);
-    bool pair = number >= 0xd800 && number < 0xdc00; /* the second half follows: it is JSON */
-    put_escape(out, pair ? 0x10000 + ((number - 0xd800) << 10) + (read_hex(from.at + 8) - 0xdc00)
-                         : number);
-    return pair ? 12 : 6;
-}
-
-/* Puts a text with its quotes; returns its length in the JSON. */
+/* Puts a text with its quotes; returns its length in the JSON. Of the short escapes of JSON, YAML 1.1
+ * lacks only that of the slash. */
 static size_t rewrite_string(struct buffer *out, struct text from)
 {
     size_t i = 1;
@@ -57,20 +32,15 @@ static size_t rewrite_string(struct buffer *out, struct text from)
     while (from.at[i] != '"') {
         struct text rest = text_after(from, i);
         uint32_t number = 0;
-        if (rest.at[0] == '\\') {
-            i += rewrite_escape(out, rest);
-        } else if (rest.at[0] > 0 && rest.at[0] < 0x7f) {
-            buffer_put_char(out, rest.at[0]);
-            i++;
+        bool escaped = rest.at[0] == '\\';
+        size_t n = escaped ? jsontext_escape(rest.at, rest.at + rest.len, &number)
+                           : utf8_next(rest, &number); /* never 0: it is JSON */
+        if (escaped ? n == 2 && rest.at[1] != '/' : utf8_visible(number)) {
+            buffer_put(out, (struct text){rest.at, n});
         } else {
-            size_t n = utf8_next(rest, &number); /* never 0: it is JSON */
-            if (utf8_visible(number)) {
-                buffer_put(out, (struct text){rest.at, n});
-            } else {
-                put_escape(out, number);
-            }
-            i += n > 0 ? n : 1;
+            put_escape(out, number);
         }
+        i += n > 0 ? n : 1;
     }
     buffer_put_char(out, '"');
     return i + 1;

@@ -6,8 +6,9 @@
  *   Origin          browsers add it to requests of scripts and forms; it must be this server's own
  *   Sec-Fetch-Site  browsers add it to every request; it must be same-origin or none
  *   Host            a page can let its own host name point to 127.0.0.1, and is then of the same
- *                   origin; so where no secret is needed, only names that no other site can own are
- *                   accepted: IP addresses, localhost, the listener's own, and server.hosts
+ *                   origin; so on a loopback address where no secret is needed, only names that no
+ *                   other site can own are accepted: IP addresses, localhost, the listener's own,
+ *                   and server.hosts
  *
  * Programs send neither Origin nor Sec-Fetch-Site. A gateway passes on those of its client and its
  * client's Host, so requests to /v1/auth with a field of a gateway are exempt: a page of another
@@ -32,7 +33,7 @@ static bool is_own_name(const struct exchange *x)
     struct text name = x->request->host_name;
     const struct texts *hosts = x->server->options.hosts;
     const char *listen = x->server->options.listen[x->connection->protocol->kind];
-    if (name.len == 0 || text_is(name, "localhost") || is_same_name(name, TEXT("localhost")) ||
+    if (name.len == 0 || is_same_name(name, TEXT("localhost")) ||
         address_parse(name, &address, NULL) == 0 ||
         (http_read_host(text_of(listen), &own) && is_same_name(name, own))) {
         return true;
@@ -45,16 +46,13 @@ static bool is_own_name(const struct exchange *x)
     return false;
 }
 
-/* Returns whether a browser can connect to the listener, and a role of it needs no secret. Clients'
- * listeners that other machines can reach have names that the server does not know. */
+/* Returns whether every program on this machine, a browser among them, may ask without a secret. A
+ * listener that other machines can reach has names that the server does not know. */
 static bool is_open(const struct exchange *x)
 {
     const struct connection *c = x->connection;
-    struct access *access = x->server->options.access;
-    bool check = access_has_secrets(access, ROLE_CHECK);
-    return c->protocol->kind == PROTOCOL_ADMIN
-               ? c->peer.family != 0 && !(check && access_has_secrets(access, ROLE_ADMIN))
-               : c->worker->listeners[c->protocol->kind].loopback && !check;
+    return c->worker->listeners[c->protocol->kind].loopback &&
+           !access_has_secrets(x->server->options.access, ROLE_CHECK);
 }
 
 /* Returns whether the value of Origin, "http://weir.example:8080", is that of another site. */

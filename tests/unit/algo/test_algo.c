@@ -1,5 +1,5 @@
 /* The table of operations, and what every algorithm in it must obey. */
-#include "support/unit_cell.h"
+#include "support/engine/unit_cell.h"
 
 #define T (1000 * WEIR_SECOND)
 

@@ -1,6 +1,6 @@
 /* What the two buckets share: compiling a rate into steps of a fraction of a nanosecond. */
 #include "algo/bucket.h"
-#include "support/unit_cell.h"
+#include "support/engine/unit_cell.h"
 
 static int compile(uint64_t count, uint64_t period, uint64_t quota, uint64_t debt,
                    const struct algo_layout *layout, struct algo_params *p)

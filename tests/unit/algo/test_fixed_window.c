@@ -1,4 +1,4 @@
-#include "support/unit_cell.h"
+#include "support/engine/unit_cell.h"
 
 #define W WEIR_MINUTE
 #define T (100 * W)

@@ -1,4 +1,4 @@
-#include "support/unit_cell.h"
+#include "support/engine/unit_cell.h"
 
 #define T (1000 * WEIR_SECOND)
 

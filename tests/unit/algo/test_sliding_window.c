@@ -1,5 +1,5 @@
 #include "algo/window.h"
-#include "support/unit_cell.h"
+#include "support/engine/unit_cell.h"
 
 #define W WEIR_MINUTE
 #define T (100 * W)

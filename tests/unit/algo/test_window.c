@@ -1,5 +1,5 @@
 #include "algo/window.h"
-#include "support/unit_cell.h"
+#include "support/engine/unit_cell.h"
 
 static int compile(uint64_t count, uint64_t debt, uint64_t period, unsigned counters,
                    struct algo_params *p)

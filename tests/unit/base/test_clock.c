@@ -1,6 +1,6 @@
 #include "base/clock.h"
 #include "base/counter.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <pthread.h>
 #include <sys/wait.h>

@@ -3,7 +3,7 @@
  * the test moves: suspends, migrations, jumps, other rates, interrupted readings.
  */
 #include "base/counter.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

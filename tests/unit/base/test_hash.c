@@ -3,7 +3,7 @@
  * rounds that weir uses against a second, slow implementation.
  */
 #include "base/hash.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 /* Key 00 01 .. 0f, input 00 01 .. (n-1), for n = 0 to 16: from the authors' reference. */
 static const char *const published[] = {

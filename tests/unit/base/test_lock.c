@@ -1,6 +1,6 @@
 #include "base/lock.h"
 #include "base/atomic.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <fcntl.h>
 #include <pthread.h>

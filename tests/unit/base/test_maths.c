@@ -1,5 +1,5 @@
 #include "base/maths.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #define TOP UINT64_MAX
 

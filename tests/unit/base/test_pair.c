@@ -1,5 +1,5 @@
 #include "base/pair.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <pthread.h>
 

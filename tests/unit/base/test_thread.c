@@ -1,6 +1,6 @@
 /* Numbers for threads: one each for THREAD_OWN living ones, shared beyond, used again after the end. */
 #include "base/thread.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <pthread.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
 /* The load generator in parts: its requests, what it makes of replies, its histogram. */
 #include "cli/load/load.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 

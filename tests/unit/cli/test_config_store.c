@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "cli/config/config_store.h"
-#include "support/loading.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/engine/unit_limiter.h"
 
 static struct loading heard;
 

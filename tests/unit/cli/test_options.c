@@ -1,7 +1,7 @@
 /* Arguments by the rows of a command: what is found, and what is said of the rest. */
 #include "cli/cli.h"
 #include "rules/value/quantity.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

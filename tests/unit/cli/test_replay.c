@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "support/replay_run.h"
+#include "support/server/replay_run.h"
 
 #define FOUR_AND_FOUR                                                                              \
     "request alice 0\nrequest alice 0\nrequest alice 0\nrequest alice 0\n"                         \

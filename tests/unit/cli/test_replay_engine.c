@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "cli/replay/replay_engine.h"
-#include "support/oracle_vector.h"
-#include "support/replay_run.h"
+#include "support/oracle/oracle_vector.h"
+#include "support/server/replay_run.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define TRACES 300

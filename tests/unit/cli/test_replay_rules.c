@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "support/replay_run.h"
+#include "support/server/replay_run.h"
 
 static const char rules[] =
     "version: 1\n"

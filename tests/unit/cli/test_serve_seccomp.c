@@ -4,7 +4,7 @@
  * right, a bad argument) does not count as denied.
  */
 #include "cli/serve/serve_seccomp.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -6,7 +6,7 @@
 #include "cli/serve/serve_signals.h"
 #include "common/log.h"
 #include "rules/compiled/state.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <signal.h>
 #include <stdio.h>

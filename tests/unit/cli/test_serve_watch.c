@@ -1,5 +1,5 @@
 #include "cli/serve/serve_watch.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

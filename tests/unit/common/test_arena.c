@@ -1,5 +1,5 @@
 #include "common/arena.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 #include "common/log.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <errno.h>
 #include <fcntl.h>

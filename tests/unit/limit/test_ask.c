@@ -1,6 +1,6 @@
 /* Asking: modes, waits, hashed keys, keys and costs that are refused, and the clock. */
 #include "base/hash.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* A batch is the same as asking one by one. */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Changing count and burst of a live limiter. */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdlib.h>
 

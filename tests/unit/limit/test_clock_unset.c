@@ -2,7 +2,7 @@
  * Machines that start before anybody has told them the time: the wall clock says 1970 until it is
  * set. A limiter made before that keeps UTC windows afterwards.
  */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * charges, independently of the algorithms.
  */
 #include "limit/limiter.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * P7: memory is fixed when a limiter is made. A key is dropped freely only if
  * it is fresh; else on_full decides, and each kind is counted.
  */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

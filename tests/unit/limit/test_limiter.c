@@ -1,6 +1,6 @@
 /* Making limiters: what the options mean, and where the state lives. */
 #include "base/hash.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

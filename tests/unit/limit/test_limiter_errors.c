@@ -1,7 +1,7 @@
 /* Options that make no sense: a named error, a text that says what and why, and no limiter. */
 #include "algo/algo.h"
 #include "base/hash.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

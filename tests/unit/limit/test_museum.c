@@ -1,6 +1,6 @@
 /* A museum of public bugs in rate limiters, as far as an engine can have them. */
 #include "algo/algo.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <pthread.h>
 #include <sched.h>

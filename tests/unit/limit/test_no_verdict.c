@@ -1,5 +1,5 @@
 /* A caller that zeroes its answer and overlooks an error is not told ALLOW. */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #define START (100 * WEIR_SECOND)
 

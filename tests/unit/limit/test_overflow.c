@@ -3,7 +3,7 @@
  * would say so), every answer is sound, and no unit is given twice.
  */
 #include "algo/algo.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 static const uint64_t extremes[] = {
     0,

@@ -2,7 +2,7 @@
  * Faults found in other rate limiters, each as a test named after it. (The fault
  * of full-table sweeps in the hot thread is a matter of the bench.)
  */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <pthread.h>
 #include <stdio.h>

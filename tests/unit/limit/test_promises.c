@@ -4,7 +4,7 @@
  * test_promises_time.c. P7: test_full.c. P9: test_overflow.c.)
  */
 #include "base/maths.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #define START (100 * WEIR_SECOND)
 #define EVENTS 1500

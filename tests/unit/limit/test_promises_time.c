@@ -3,7 +3,7 @@
  * written, who does not matter, and clocks that do not agree.
  */
 #include "limit/limiter.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

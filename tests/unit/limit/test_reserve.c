@@ -1,5 +1,5 @@
 /* Reserve, then settle or cancel. */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #define START (120 * WEIR_SECOND)
 #define TTL (30 * WEIR_SECOND)

@@ -5,7 +5,7 @@
  * new key, a sweep, a denied call and a peek.
  */
 #include "limit/limiter.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 

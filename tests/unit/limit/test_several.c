@@ -1,5 +1,5 @@
 /* Several limits at once, all or nothing. */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Statistics count each call once; a sweep frees only what is fresh. */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 

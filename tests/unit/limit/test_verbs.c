@@ -1,5 +1,5 @@
 /* Refund, penalize, block, unblock, reset. */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #define START (120 * WEIR_SECOND) /* a multiple of all periods used here */
 

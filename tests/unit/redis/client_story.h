@@ -1,5 +1,5 @@
 /* What the tests of calls share: one client of one store, on connections in memory
- * (support/client_world.h). */
+ * (support/store/client_world.h). */
 #ifndef WEIR_TESTS_UNIT_STORE_CLIENT_STORY_H
 #define WEIR_TESTS_UNIT_STORE_CLIENT_STORY_H
 
@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "support/client_world.h"
+#include "support/store/client_world.h"
 
 #define ANSWER ":7\r\n"
 

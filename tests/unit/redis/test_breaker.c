@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "redis/breaker.h"
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 #define MS 1000000ull
 

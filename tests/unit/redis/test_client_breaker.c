@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "support/client_world.h"
+#include "support/store/client_world.h"
 
 static struct client_world world;
 static struct client_world *w = &world;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "support/client_world.h"
+#include "support/store/client_world.h"
 
 static struct client_world worlds[2]; /* two threads of a process */
 static struct client_world *w = &worlds[0];

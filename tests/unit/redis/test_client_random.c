@@ -16,8 +16,8 @@
 
 #include "redis/slots.h"
 #include "shared/script.h"
-#include "support/client_world.h"
-#include "support/threads_run.h"
+#include "support/store/client_world.h"
+#include "support/engine/threads_run.h"
 
 enum { CALLS = 400, STEPS = 500, HOSTS = 2 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "support/client_world.h"
+#include "support/store/client_world.h"
 
 #define SLOTS_AT_A "*1\r\n*3\r\n:0\r\n:16383\r\n*3\r\n$1\r\na\r\n:1\r\n$2\r\nid\r\n"
 

@@ -14,7 +14,7 @@
 
 #include "redis/slots.h"
 #include "shared/script.h"
-#include "support/client_world.h"
+#include "support/store/client_world.h"
 
 #define ANSWER ":7\r\n"
 #define HALF (SLOTS / 2)

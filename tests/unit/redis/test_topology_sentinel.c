@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "support/client_world.h"
+#include "support/store/client_world.h"
 
 #define QUESTION "SENTINEL get-master-addr-by-name m"
 #define MASTER "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n"

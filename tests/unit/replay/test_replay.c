@@ -1,5 +1,5 @@
 /* weir_replay(): the stepped bucket behind a map of clients. */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* The stepped bucket against its definition, written out a second time in wider arithmetic. */
 #include "replay/stepped_bucket.h"
 #include "base/maths.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 struct reference {
     i128 tokens;

@@ -9,8 +9,8 @@
 #include <cmocka.h>
 
 #include "rules/file/adhoc.h"
-#include "support/loading.h"
-#include "support/rules_ask.h"
+#include "support/rules/loading.h"
+#include "support/rules/rules_ask.h"
 
 #define LIMIT "limits: [{name: a, key: [], rate: 5/min}]\n"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "support/faked_world.h"
+#include "support/rules/faked_world.h"
 
 static const struct weir_rules_question plain;
 

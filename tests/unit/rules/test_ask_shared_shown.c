@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "rules/live/live.h"
-#include "support/faked_world.h"
+#include "support/rules/faked_world.h"
 
 /* ---- shadow limits ---- */
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/atomic.h"
-#include "support/faked_world.h"
+#include "support/rules/faked_world.h"
 
 #define SMALL "limits: [{name: l, key: [user], rate: 2/h}]"
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/atomic.h"
-#include "support/faked_world.h"
+#include "support/rules/faked_world.h"
 
 #define ASKERS 3
 #define EACH 400

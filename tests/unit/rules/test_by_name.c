@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "support/rules_ask.h"
+#include "support/rules/rules_ask.h"
 
 static const char rules_text[] =
     "limits:\n"

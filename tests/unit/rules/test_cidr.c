@@ -1,5 +1,5 @@
-#include "support/policy_slow.h"
-#include "support/unit_limiter.h"
+#include "support/oracle/policy_slow.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What a reload cannot take over is told as a warning, for each key once, and does not hinder it. */
-#include "support/loading.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* `when`, `unless`, `allow` and `block`: values, patterns, networks and files, as they are read. */
 #include "rules/file/conditions.h"
-#include "support/loading.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Files and folders of rules, from the outside: what is read, in which order, and what is not. */
 #include "rules/file/config.h"
-#include "support/loading.h"
-#include "support/rules_ask.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/rules/rules_ask.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

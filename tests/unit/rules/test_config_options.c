@@ -1,8 +1,8 @@
 /* What becomes of a limit of a file, or one that is put in; and the options of rules. */
 #include "rules/file/config.h"
-#include "support/loading.h"
-#include "support/rules_ask.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/rules/rules_ask.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* A YAML text as a tree, or what is wrong with it and where; nothing in a file takes long. */
 #include "rules/file/document.h"
-#include "support/loading.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Maps of the file read by their rows: every kind of field, what it takes, what it leaves alone. */
 #include "rules/file/fields.h"
-#include "support/loading.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
 #include "rules/compiled/index.h"
 #include "common/arena.h"
 #include "rules/value/pattern.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #define USER 1u
 #define METHOD UINT32_MAX

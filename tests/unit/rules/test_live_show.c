@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "rules/live/live_show.h"
-#include "support/rules_ask.h"
+#include "support/rules/rules_ask.h"
 
 static char *shown(struct weir_rules *rules)
 {

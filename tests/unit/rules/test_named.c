@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "rules/file/config.h"
-#include "support/loading.h"
-#include "support/rules_ask.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/rules/rules_ask.h"
+#include "support/engine/unit_limiter.h"
 
 static char *folder;
 

@@ -1,6 +1,6 @@
 /* Attributes that can be written in several ways: each comes to one, and stays there. */
 #include "rules/value/normalize.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdlib.h>
 

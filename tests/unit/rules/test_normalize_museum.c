@@ -3,8 +3,8 @@
  * was written; and each spelling that such a list should try. What went wrong inside
  * the counting itself is in tests/unit/limit/test_museum.c.
  */
-#include "support/policy_slow.h"
-#include "support/unit_limiter.h"
+#include "support/oracle/policy_slow.h"
+#include "support/engine/unit_limiter.h"
 
 /* The client as a limit sees it by default: IPv4 whole, IPv6 cut to a /64. */
 static struct address client(const char *string)

@@ -1,6 +1,6 @@
-#include "support/path_encode.h"
-#include "support/policy_slow.h"
-#include "support/unit_limiter.h"
+#include "support/oracle/path_encode.h"
+#include "support/oracle/policy_slow.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 #include "rules/value/quantity.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <inttypes.h>
 #include <stdio.h>

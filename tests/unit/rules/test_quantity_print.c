@@ -1,6 +1,6 @@
 #include "base/maths.h"
 #include "rules/value/quantity.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 

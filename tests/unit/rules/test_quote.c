@@ -1,5 +1,5 @@
 #include "rules/value/quote.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 static const char *quoted(struct text text)
 {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <weir_fleet.h>
 
-#include "support/faked_world.h"
+#include "support/rules/faked_world.h"
 
 #define T0 RULES_T0
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "support/rules_ask.h"
+#include "support/rules/rules_ask.h"
 
 #define T0 RULES_T0
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "rules/live/live.h"
-#include "support/rules_ask.h"
+#include "support/rules/rules_ask.h"
 
 struct folder_place {
     char folder[64];

@@ -1,6 +1,6 @@
 /* `weir config show`: every default, no secret, and YAML that reads back as the same rules. */
-#include "support/loading.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

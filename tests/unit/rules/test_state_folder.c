@@ -12,10 +12,10 @@
 
 #include <cmocka.h>
 
-#include "support/loading.h"
-#include "support/rules_ask.h"
-#include "support/state_world.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/rules/rules_ask.h"
+#include "support/rules/state_world.h"
+#include "support/engine/unit_limiter.h"
 
 #define T0 RULES_T0
 

@@ -1,5 +1,5 @@
 #include "rules/value/suggest.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 static unsigned distance(const char *a, const char *b)
 {

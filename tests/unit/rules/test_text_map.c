@@ -1,5 +1,5 @@
 #include "rules/value/text_map.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* Tiers, overrides and attributes from a file: what each limit counts with. */
 #include "rules/file/tiers.h"
-#include "support/loading.h"
-#include "support/rules_ask.h"
-#include "support/unit_limiter.h"
+#include "support/rules/loading.h"
+#include "support/rules/rules_ask.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 #include "server/net/processors.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <ftw.h>
 #include <sched.h>

@@ -13,8 +13,8 @@
 #include "base/maths.h"
 #include "shared/leased/lease.h"
 #include "shared/script.h"
-#include "support/lease_limit.h"
-#include "support/node_keys_of.h"
+#include "support/store/lease_limit.h"
+#include "support/store/node_keys_of.h"
 
 #define MS WEIR_MILLISECOND
 #define LIFE_US UINT64_C(2000000)

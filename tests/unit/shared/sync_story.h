@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/oracle_trace.h"
-#include "support/sync_fakes.h"
+#include "support/oracle/oracle_trace.h"
+#include "support/store/sync_fakes.h"
 
 #define T0 (1000 * WEIR_SECOND)
 #define STORE_US UINT64_C(1700000000000000) /* a whole second; the store's time at T0 */

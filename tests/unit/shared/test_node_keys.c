@@ -5,7 +5,7 @@
 
 #include "shared/leased/lease.h"
 #include "shared/script.h"
-#include "support/sync_fakes.h"
+#include "support/store/sync_fakes.h"
 
 #define NOW (1000 * WEIR_SECOND)
 #define LIFE_US UINT64_C(2000000)

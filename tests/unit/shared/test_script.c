@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "support/script_put.h"
+#include "support/store/script_put.h"
 
 static const struct store_params bucket = {
     .algorithm = WEIR_TOKEN_BUCKET, .quota = 150, .max_debt = 150, .a = 600000, .kind = "t"};

@@ -1,5 +1,5 @@
 /* The table of blocks: every block is found until it is lifted or over, whatever happens to the others. */
-#include "support/unit_table.h"
+#include "support/engine/unit_table.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* Finding a place for a new key. */
-#include "support/unit_table.h"
+#include "support/engine/unit_table.h"
 
 #define LATER 1000000 /* words above the present are keys in debt */
 

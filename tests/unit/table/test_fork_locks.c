@@ -1,5 +1,5 @@
 /* What fork does to private tables whose locks were held by threads that the child does not have. */
-#include "support/unit_table.h"
+#include "support/engine/unit_table.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* Making room by moving residents to their other lines. */
-#include "support/unit_table.h"
+#include "support/engine/unit_table.h"
 
 #define LATER 1000000
 

@@ -1,6 +1,6 @@
 /* The header in front of a table, and regions of memory. */
 #include "table/region_file.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* Files that must not be used: refused by name, with a text, and left byte for byte as they were. */
 #include "table/region_file.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <fcntl.h>
 #include <limits.h>

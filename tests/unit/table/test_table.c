@@ -1,5 +1,5 @@
 /* Layout, addressing, lookup, removal, repair and recovery. */
-#include "support/unit_table.h"
+#include "support/engine/unit_table.h"
 
 static void shapes_are_even_padded_and_about_20_bytes_a_key(void **state)
 {

@@ -1,6 +1,6 @@
 /* RESP requests, each parsed as a copy of its exact size: AddressSanitizer sees a byte too far. */
 #include "wire/resp.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

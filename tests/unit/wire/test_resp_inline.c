@@ -1,6 +1,6 @@
 /* RESP inline commands: a line of words instead of an array, where they are enabled. */
 #include "wire/resp.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* RESP replies, byte for byte. */
 #include "wire/resp.h"
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdio.h>
 #include <stdlib.h>

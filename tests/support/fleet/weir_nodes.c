@@ -1,0 +1,190 @@
+#include "support/fleet/weir_nodes.h"
+
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support/engine/threads_run.h"
+
+static void pause_a_moment(void)
+{
+    struct timespec t = {0, 10000000};
+    (void)nanosleep(&t, NULL);
+}
+
+/* FOLDER/resp.3 */
+static const char *path_of(const struct weir_nodes *n, const char *name, unsigned node, char *path)
+{
+    (void)snprintf(path, 128, "%s/%s.%u", n->folder, name, node);
+    return path;
+}
+
+void weir_nodes_write_rules(const struct weir_nodes *n, const char *rules)
+{
+    char path[128];
+    FILE *f = fopen(path_of(n, "rules", 0, path), "w");
+    threads_require(f != NULL && fputs(rules, f) >= 0 && fclose(f) == 0);
+}
+
+/* ---- one node ---- */
+
+_Noreturn static void become(const struct weir_nodes *n, unsigned node, const char *url)
+{
+    char rules[128];
+    char log[128];
+    char resp[160];
+    char admin[160];
+    char path[128];
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    (void)setenv("XDG_RUNTIME_DIR", n->folder, 1); /* for the secret that it makes */
+    int out = open(path_of(n, "log", node, log), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    int in = open("/dev/null", O_RDONLY);
+    if (out < 0 || in < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0) {
+        _exit(126);
+    }
+    (void)snprintf(resp, sizeof resp, "unix:%s", path_of(n, "resp", node, path));
+    (void)snprintf(admin, sizeof admin, "unix:%s", path_of(n, "admin", node, path));
+    (void)execl(WEIR_BUILD_DIR "/weir", "weir", "serve", "--config", path_of(n, "rules", 0, rules),
+                "--store", url, "--resp", resp, "--http", "off", "--admin", admin, "--threads", "2",
+                "--max-age", "0", "--no-watch", (char *)NULL);
+    _exit(127);
+}
+
+static void start(struct weir_nodes *n, unsigned node, const char *url)
+{
+    n->pid[node] = fork();
+    threads_require(n->pid[node] >= 0);
+    if (n->pid[node] == 0) {
+        become(n, node, url);
+    }
+}
+
+static int open_unix(const char *path)
+{
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    (void)snprintf(to.sun_path, sizeof to.sun_path, "%.100s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    threads_require(fd >= 0);
+    if (connect(fd, (const struct sockaddr *)&to, sizeof to) != 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Finds the number after "\nSERIES " in /metrics. */
+double weir_nodes_metric(const struct weir_nodes *n, unsigned node, const char *series)
+{
+    static const char ask[] =
+        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    static __thread char text[1 << 18];
+    char path[128];
+    char line[160];
+    size_t len = 0;
+    int fd = open_unix(path_of(n, "admin", node, path));
+    if (fd < 0 || send(fd, ask, sizeof ask - 1, MSG_NOSIGNAL) < 0) {
+        return -1;
+    }
+    for (ssize_t got = 1; got > 0 && len + 1 < sizeof text;) {
+        got = recv(fd, text + len, sizeof text - 1 - len, 0);
+        len += got > 0 ? (size_t)got : 0;
+    }
+    (void)close(fd);
+    text[len] = 0;
+    (void)snprintf(line, sizeof line, "\n%s ", series);
+    const char *at = strstr(text, line);
+    return at != NULL ? strtod(at + strlen(line), NULL) : -1;
+}
+
+static bool runs(const struct weir_nodes *n, unsigned node)
+{
+    return waitpid(n->pid[node], NULL, WNOHANG) == 0;
+}
+
+/* Waits until every thread of the node has its connection: two for clients, one for the admin
+ * listener. */
+static void await(const struct weir_nodes *n, unsigned node)
+{
+    for (unsigned tries = 0; tries < 6000; tries++) {
+        if (weir_nodes_metric(n, node, "weir_store_connections") >= 3) {
+            return;
+        }
+        if (!runs(n, node)) {
+            threads_fail(__FILE__, __LINE__, weir_nodes_log(n, node));
+        }
+        pause_a_moment();
+    }
+    threads_fail(__FILE__, __LINE__, "a node is not ready");
+}
+
+/* ---- all nodes ---- */
+
+void weir_nodes_start(struct weir_nodes *n, unsigned count, const char *rules, const char *url)
+{
+    *n = (struct weir_nodes){.folder = "/tmp/weir-nodes-XXXXXX", .count = count};
+    threads_require(count <= WEIR_NODES_MAX && mkdtemp(n->folder) != NULL);
+    weir_nodes_write_rules(n, rules);
+    for (unsigned i = 0; i < count; i++) {
+        start(n, i, url);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        await(n, i);
+    }
+}
+
+void weir_nodes_connect(const struct weir_nodes *n, unsigned node, struct server_client *c)
+{
+    char path[128];
+    char address[160];
+    (void)snprintf(address, sizeof address, "unix:%s", path_of(n, "resp", node, path));
+    server_connect(c, address);
+}
+
+void weir_nodes_end(struct weir_nodes *n, unsigned node, int signal_number)
+{
+    int status = 0;
+    if (n->pid[node] == 0) {
+        return;
+    }
+    threads_require(kill(n->pid[node], signal_number) == 0);
+    threads_require(waitpid(n->pid[node], &status, 0) == n->pid[node]);
+    n->pid[node] = 0;
+    if (signal_number == SIGTERM && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+        threads_fail(__FILE__, __LINE__, weir_nodes_log(n, node));
+    }
+}
+
+char *weir_nodes_log(const struct weir_nodes *n, unsigned node)
+{
+    char path[128];
+    char *text = calloc(1, 1 << 16);
+    FILE *f = fopen(path_of(n, "log", node, path), "r");
+    threads_require(text != NULL);
+    if (f != NULL) {
+        (void)!fread(text, 1, (1 << 16) - 1, f);
+        (void)fclose(f);
+    }
+    return text;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *place)
+{
+    return remove(path);
+}
+
+void weir_nodes_finish(struct weir_nodes *n)
+{
+    for (unsigned i = 0; i < n->count; i++) {
+        weir_nodes_end(n, i, SIGTERM);
+    }
+    (void)nftw(n->folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
