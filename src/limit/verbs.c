@@ -93,8 +93,8 @@ static int block(struct weir *w, const void *key, size_t key_len, uint64_t until
         return e != 0 ? e : WEIR_ETIME;
     }
     uint64_t until = until_ns > INT64_MAX ? UINT64_MAX : limiter_line(w, until_ns);
-    return blocks_set(&w->table.blocks, table_block_tag(&w->table, q.hash), block_end(until, ban, q.now),
-                      q.now);
+    return blocks_set(&w->table.blocks, table_block_tag(&w->table, q.hash),
+                      block_end(until, ban, q.now), q.now);
 }
 
 int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
