@@ -15,7 +15,7 @@
 
 #include <weir_rules.h>
 
-#include "support/threads_run.h"
+#include "support/engine/threads_run.h"
 
 #define THREADS 8
 

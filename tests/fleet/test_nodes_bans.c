@@ -13,9 +13,9 @@
 
 #include <cmocka.h>
 
-#include "support/redis_world.h"
-#include "support/threads_run.h"
-#include "support/weir_nodes.h"
+#include "support/store/redis_world.h"
+#include "support/engine/threads_run.h"
+#include "support/fleet/weir_nodes.h"
 
 #define SECRET "a-secret-of-operators"
 

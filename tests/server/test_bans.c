@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "support/server_admin.h"
-#include "support/server_client.h"
+#include "support/server/server_admin.h"
+#include "support/server/server_client.h"
 
 #define LIMITS(seconds)                                                                            \
     "limits:\n"                                                                                    \

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "support/rules_ask.h"
+#include "support/rules/rules_ask.h"
 
 #define T0 RULES_T0
 #define BAN "ban: {denials: 3, within: 1min, for: 10min}"

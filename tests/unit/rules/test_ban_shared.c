@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "support/faked_world.h"
+#include "support/rules/faked_world.h"
 
 #define BAN "ban: {denials: 3, within: 1min, for: 10min}"
 static const char rules[] =
