@@ -12,7 +12,6 @@ struct limit_numbers {
     char name[WEIR_RULES_NAME];
     struct weir_stats stats;
     uint64_t missing;
-    uint64_t shadow_denied;
     uint64_t bans;
     uint64_t bans_failed;
     uint64_t denials_evicted;

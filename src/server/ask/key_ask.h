@@ -78,9 +78,14 @@ int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_st
 
 /* Sets k->answer to what the limit has said. */
 void key_answer(const struct key_ask *k, const struct weir_answer *said);
-/* After that, unless it was a peek: counts the key as denied, also for the limit's ban, or as one
- * that a limit in shadow mode would have denied. */
+/* After that, unless it was a peek: counts the key as denied if it was, also for the limit's ban. */
 void key_note(const struct key_ask *k, const struct weir_answer *said);
+
+/* Returns the flags of a question: the limit in shadow mode counts its denials apart. */
+static inline unsigned key_flags(const struct key_ask *k)
+{
+    return k->found.told.shadow ? WEIR_SHADOW : 0;
+}
 
 /* Forgets the denials of the key that the limit's ban has counted on this node. */
 void key_forget_denials(const struct key_ask *k, struct weir_rules *rules);
