@@ -125,7 +125,9 @@ static __attribute__((noinline)) void after_denial(const struct rules_ask *a,
     ban_after(&denial, &answer->answer);
     answer->reason = rules_reason(&answer->answer);
     if (a->set->denied != NULL) {
-        a->set->denied(a->set->denied_arg, answer->limit, bytes, len);
+        struct weir_rules_denial told =
+            denial_make(answer, denial.key, a->now_ns, rule->config->log.denied);
+        a->set->denied(a->set->denied_arg, &told);
     }
 }
 

@@ -288,8 +288,9 @@ static void after_denial(struct shared_ask *s, const struct shared_part *part)
     ban_after(&denial, &s->answer.answer);
     s->answer.reason = rules_reason(&s->answer.answer);
     if (rules->options.denied != NULL) {
-        rules->options.denied(rules->options.denied_arg, s->answer.limit, remote->key.at,
-                              remote->key.len);
+        struct weir_rules_denial told =
+            denial_make(&s->answer, remote->key, s->now_ns, part->bound.log);
+        rules->options.denied(rules->options.denied_arg, &told);
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/atomic.h"
 #include "common/folder.h"
+#include "server/admin/denied_log.h"
 
 /* ---- threads and limits ---- */
 
@@ -61,6 +62,7 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     limit->bans += from->bans;
     limit->bans_failed += from->bans_failed;
     limit->denials_evicted += from->denials_evicted;
+    limit->left_out = denied_log_left_out(n->server->denied_log, from->name);
     limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
     limit->remembered += from->remembered;
     limit->on_store_failure = from->on_store_failure; /* the same for all its tiers */

@@ -15,7 +15,8 @@ struct limit_numbers {
     uint64_t bans;
     uint64_t bans_failed;
     uint64_t denials_evicted;
-    bool remote; /* a fleet decides it; the rest is for such limits only */
+    uint64_t left_out; /* denials that were not logged, although the limit has `log` */
+    bool remote;       /* a fleet decides it; the rest is for such limits only */
     int on_store_failure;
     uint64_t degraded;
     uint64_t remembered;

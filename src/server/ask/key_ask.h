@@ -78,7 +78,8 @@ int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_st
 
 /* Sets k->answer to what the limit has said. */
 void key_answer(const struct key_ask *k, const struct weir_answer *said);
-/* After that, unless it was a peek: counts the key as denied if it was, also for the limit's ban. */
+/* After that, unless it was a peek: notes a denial, for the limit's ban, for the keys that are denied
+ * most and for the log. */
 void key_note(const struct key_ask *k, const struct weir_answer *said);
 
 /* Returns the flags of a question: the limit in shadow mode counts its denials apart. */

@@ -145,7 +145,7 @@ bool throttle_denies(const struct weir_question *q)
 {
     bool shadow = (q->flags & WEIR_SHADOW) != 0;
     if (!shadow && q->mode != WEIR_PEEK) {
-        top_denied(NULL, SERVER_ADHOC, q->key, q->key_len);
+        top_denied(SERVER_ADHOC, q->key, q->key_len);
     }
     return !shadow;
 }

@@ -171,8 +171,9 @@ struct server {
     struct block_notes adhoc_notes;
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
-    struct tally *clients;   /* connections of each address, and ... */
-    struct tally *operators; /* ... those of the operators' listener */
+    struct denied_log *denied_log; /* server/admin/denied_log.h */
+    struct tally *clients;         /* connections of each address, and ... */
+    struct tally *operators;       /* ... those of the operators' listener */
     struct penalties *penalties;
     struct worker *workers;
     unsigned workers_count;    /* including the operators' thread */
