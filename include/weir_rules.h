@@ -273,12 +273,17 @@ struct weir_rules_question {
     uint64_t max_wait_ns; /* as in struct weir_question, for each limit that is a bucket; other
                              limits decide at once. The call waits for the slowest */
     int mode;             /* WEIR_CHECK or WEIR_PEEK */
-    unsigned flags;       /* of WEIR_RULES_SHOW */
+    unsigned flags;       /* of the following */
 };
 
 /* question.flags: if the limit that binds is hidden, find the one that clients may be told
  * (answer.shown). Not for limits that a fleet decides. */
 #define WEIR_RULES_SHOW 0x1u
+/* The caller waits for answer.delay_ns before it lets the request pass, but no longer than
+ * server.hold_max of the rules: a leaky_bucket denies, and charges nothing, where the delay would be
+ * longer. It allows without a delay only, with NO_DELAY. */
+#define WEIR_RULES_HOLD 0x2u
+#define WEIR_RULES_NO_DELAY 0x4u
 
 /* Why a request was allowed or denied. */
 enum weir_rules_reason {

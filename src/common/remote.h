@@ -62,6 +62,7 @@ struct remote_part {
     struct text shard;  /* at NULL: shard by the key itself */
     struct text key;    /* 1 to WEIR_KEY_MAX bytes */
     uint64_t cost;
+    uint64_t wait_ns; /* CHECK, PEEK: max_wait of this part, if the question has none */
 };
 
 struct remote_answer {

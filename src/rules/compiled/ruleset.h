@@ -71,6 +71,10 @@ struct variant {
     const struct setting *setting;
     struct text tier; /* len 0: none */
     uint64_t window_ns;
+    /* leaky_bucket: the longest wait for WEIR_RULES_HOLD and WEIR_RULES_NO_DELAY; 0: its queue is
+     * no longer than that */
+    uint64_t hold_ns;
+    uint64_t no_delay_ns;
     enum rate_kind kind; /* of its rate */
 };
 

@@ -289,6 +289,17 @@ uint64_t limit_window_ns(const struct limit_config *limit, const struct setting 
                : mul_div_up(quota_of(limit, setting), setting->rate.period_ns, setting->rate.count);
 }
 
+uint64_t limit_wait_ns(const struct limit_config *limit, const struct setting *setting,
+                       uint64_t delay_ns)
+{
+    uint64_t units = sub_floor0(setting->burst, limit->undelayed);
+    if (limit->algorithm != WEIR_LEAKY_BUCKET || rate_kind(setting->rate) != RATE_COUNTS ||
+        mul_div_up(units, setting->rate.period_ns, setting->rate.count) <= delay_ns) {
+        return 0;
+    }
+    return max_u64(delay_ns, 1); /* a max_wait of 0 is the queue's own */
+}
+
 static void check_fields(struct reader *r, const struct node *node,
                          const struct limit_config *limit)
 {

@@ -91,7 +91,9 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     *variant = rule_variant(rule, a->request, &unknown);
     a->tally->tier_unknown += unknown;
     part->limiter = (*variant)->holder->limiter;
-    part->ask = (struct weir_question){.hashed = key, .mode = a->question->mode};
+    part->ask = (struct weir_question){.hashed = key,
+                                       .mode = a->question->mode,
+                                       .max_wait_ns = asking_wait(a->question, *variant)};
     int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
     if (e == 0) {
         e = asking_cost(a, rule, *variant, &part->ask.cost);
@@ -366,10 +368,10 @@ static int check_question(const struct weir_rules_question *question, struct wei
         return fail(error, WEIR_EINVAL, "mode is %d, expected WEIR_CHECK or WEIR_PEEK",
                     question->mode);
     }
-    if ((question->flags & ~WEIR_RULES_SHOW) != 0) {
-        return fail(error, WEIR_EINVAL,
-                    "flags has unknown bits: found 0x%x, expected WEIR_RULES_SHOW",
-                    question->flags);
+    const unsigned known = WEIR_RULES_SHOW | WEIR_RULES_HOLD | WEIR_RULES_NO_DELAY;
+    if ((question->flags & ~known) != 0) {
+        return fail(error, WEIR_EINVAL, "flags has unknown bits: found 0x%x, expected of 0x%x",
+                    question->flags, known);
     }
     if (question->attributes == NULL && question->attributes_count > 0) {
         return fail(error, WEIR_EINVAL, "attributes is NULL, but attributes_count is not 0");

@@ -95,6 +95,7 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     remote->limit = variant->holder->remote;
     remote->local = variant->holder->limiter;
     remote->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
+    remote->wait_ns = asking_wait(a->question, variant);
     int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
     if (e == 0) {
         e = asking_cost(a, rule, variant, &remote->cost);

@@ -159,6 +159,14 @@ static const struct metric metrics[] = {
         "Requests that were refused because of a wrong secret or a missing role."),
     ONE("weir_access_delayed_total", OF_ALL, ALL(counts.delayed),
         "Refusals of wrong secrets that were delayed, because their address had sent many."),
+    ONE("weir_held_replies", OF_ALL, ALL(counts.holding),
+        "Replies of /v1/auth that are held back for the delay of a limit."),
+    ONE("weir_held_total", OF_ALL, ALL(counts.held), "Replies of /v1/auth that were held back."),
+    ONE("weir_held_abandoned_total", OF_ALL, ALL(counts.held_abandoned),
+        "Held replies whose client closed the connection before they were sent."),
+    ONE("weir_held_refused_total", OF_ALL, ALL(counts.unheld),
+        "Questions of gateways that were asked when too many replies were held: a delay was a "
+        "denial."),
     ONE("weir_forwarded_ignored_total", OF_ALL, ALL(counts.forwarded_ignored),
         "Requests whose fields about the client were ignored, because no trusted proxy sent "
         "them."),

@@ -14,7 +14,8 @@
  *   connection_accept.c, connection_time.c  when connections begin, and when they have lasted too long
  *   crowd.c, tally.c  which connection makes room for another; counts by address
  *   overload.c    finds input that is too old to be decided
- *   penalty.c     delays the refusal of wrong secrets
+ *   penalty.c     counts wrong secrets, whose refusal is delayed
+ *   delays.c      replies that wait for a time
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
  *   pending.c     keeps replies in order when an answer comes later
  *   ../resp, ../http   one protocol each: bytes -> questions -> bytes
