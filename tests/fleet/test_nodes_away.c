@@ -74,7 +74,7 @@ static void take_replies(struct crowd *all, struct server_client *c)
     for (unsigned k = 0; k < BATCH; k++) {
         const char *reply = server_reply(c);
         if (strncmp(reply, all->verdict, strlen(all->verdict)) != 0 ||
-            strstr(reply, "'degraded']") == NULL) {
+            strstr(reply, "'degraded'") == NULL) {
             (void)threads_add(&all->wrong, 1);
         }
     }

@@ -77,6 +77,8 @@ static void prepare(void)
     require(worker->top != NULL);
     server.workers = worker;
     server.workers_count = 1;
+    server.options.listen[PROTOCOL_RESP] = "off";
+    server.options.listen[PROTOCOL_METRICS] = "off";
     server.options.listen[PROTOCOL_HTTP] = "127.0.0.1:8080";
     server.options.listen[PROTOCOL_ADMIN] = "127.0.0.1:8082";
     worker->listeners[PROTOCOL_HTTP].loopback = true;

@@ -429,7 +429,7 @@ static bool can_be_replayed(const struct oracle_vector *v)
             return false;
         }
     }
-    return r->max_debt == 0 && r->offset_ns == 0;
+    return r->max_debt == 0 && r->offset_ns == 0 && r->undelayed == 0;
 }
 
 static size_t replay_file(const char *name)
