@@ -357,6 +357,13 @@ void ruleset_change(struct ruleset *set)
     for (size_t i = 0; i < set->changes_count; i++) {
         holder_change(&set->changes[i]);
     }
+}
+
+void ruleset_forget_changes(struct ruleset *set)
+{
+    for (size_t i = 0; i < set->changes_count; i++) {
+        weir_close(set->changes[i].denials);
+    }
     set->changes_count = 0;
 }
 
@@ -365,6 +372,7 @@ void ruleset_destroy(struct ruleset *set)
     if (set == NULL) {
         return;
     }
+    ruleset_forget_changes(set);
     for (size_t i = 0; i < set->rules_count; i++) {
         for (size_t j = 0; j < set->rules[i].variants_count; j++) {
             holder_release(set->rules[i].variants[j].holder);

@@ -128,6 +128,13 @@ enum consistency {
     CONSISTENCY_SYNCED
 };
 
+/* Denials of a key that ban it: so many in a window of `within` ban it for `for`. */
+struct ban_config {
+    uint64_t denials; /* 0: no ban */
+    uint64_t within_ns;
+    uint64_t for_ns;
+};
+
 /* What is logged of a limit. */
 struct log_config {
     struct rate denied; /* the most lines about denials; count 0: none */
@@ -178,6 +185,8 @@ struct limit_config {
     struct tier *tiers;
     size_t tiers_count;
     struct overrides overrides;
+    struct ban_config ban;
+    struct place ban_place;
 };
 
 /* Returns whether the limit can make a request wait (max_wait): whether it is a bucket. */

@@ -19,8 +19,9 @@ uint64_t limit_wait_ns(const struct limit_config *limit, const struct setting *s
                        uint64_t delay_ns);
 
 /*
- * Returns the bytes of all tables of a limit in this process. Reports sizes that are impossible at
- * the limit's rate; without `config`, those of a limit that nodes share too.
+ * Returns the bytes of all tables of a limit in this process, including those that count denials
+ * for a ban. Reports sizes that are impossible at the limit's rate; without `config`, those of a
+ * limit that nodes share too.
  */
 uint64_t limit_bytes(const struct config *config, const struct limit_config *limit,
                      struct problems *problems);

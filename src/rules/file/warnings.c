@@ -65,9 +65,10 @@ static void warn_of_written(const struct config *config, struct problems *proble
         if (source != NULL && given == 0) {
             warning(problems, limit->place,
                     "limit '%.*s': clients can make up its key, which comes from %.*s, and get a "
-                    "new quota with each value; expected ip in the key, or a gateway that sets or "
-                    "removes what clients write there",
-                    TEXT_ARGS(limit->name), TEXT_ARGS(source->name));
+                    "new quota with each value%s; expected ip in the key, or a gateway that sets "
+                    "or removes what clients write there",
+                    TEXT_ARGS(limit->name), TEXT_ARGS(source->name),
+                    limit->ban.denials > 0 ? ", or get the keys of others banned" : "");
         }
     }
 }

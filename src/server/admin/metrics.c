@@ -61,7 +61,14 @@ static const struct metric metrics[] = {
         "Keys that fit into the tables of a limit."),
     ONE("weir_table_bytes", OF_LIMIT, LIMIT(stats.bytes),
         "Memory or files of the tables of a limit, in bytes."),
-    ONE("weir_blocks", OF_LIMIT, LIMIT(stats.blocks), "Keys of a limit that are blocked."),
+    ONE("weir_blocks", OF_LIMIT, LIMIT(stats.blocks),
+        "Keys of a limit that are blocked, banned ones included."),
+    SERIES("weir_bans_total", OF_LIMIT,
+           "Keys of a limit that this node has banned (made), or could not ban, because max_blocks "
+           "keys are blocked or the store does not answer (failed).",
+           "result", {"made", LIMIT(bans)}, {"failed", LIMIT(bans_failed)}),
+    ONE("weir_ban_denials_forgotten_total", OF_LIMIT, LIMIT(denials_evicted),
+        "Keys of a limit with a ban whose denials were forgotten, because max_keys keys had some."),
     SERIES(
         "weir_evictions_total", OF_LIMIT,
         "New keys of a limit that needed the slot of another key, by what happened: a key in use "

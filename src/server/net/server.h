@@ -31,6 +31,7 @@
 
 #include <weir_rules.h>
 
+#include "common/block_notes.h"
 #include "common/buffer.h"
 #include "common/text.h"
 #include "rules/value/address.h"
@@ -167,7 +168,8 @@ struct server {
     struct server_options options;
     struct weir_rules *rules;
     struct server_fleet fleet;
-    struct weir *adhoc;    /* NULL: off */
+    struct weir *adhoc; /* NULL: off */
+    struct block_notes adhoc_notes;
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
     struct denied_log *denied_log; /* server/admin/denied_log.h */
