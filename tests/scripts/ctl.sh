@@ -128,6 +128,21 @@ ctl 0 key block api bob --for forever
 ctl 0 key get api bob
 says '^blocked +without end$'
 [ "$(check bob)" = 403 ] || die "a block without end is not a 403"
+
+# blocks
+ctl 0 key block api carol --for 1h --why 'asks too often'
+ctl 0 blocks
+says '^LIMIT +TIER +KEY +UNTIL +LEFT +BY +WHY$'
+says '^api +- +carol +20[0-9T:-]+Z +35[0-9]+s +admin 127.0.0.1 +asks too often$'
+says '^api +- +bob +unblocked +- +admin 127.0.0.1 +-$'
+ctl 0 key unblock api carol
+ctl 0 --json blocks api
+says '"key": "bob"'
+grep -q carol "$dir/said" && die "blocks lists a key that was unblocked"
+ctl 1 blocks nope
+complains "(404)"
+ctl 2 key reset api carol --why x
+complains "key reset has no --why"
 ctl 0 key unblock api bob
 [ "$(check bob)" = 200 ] || die "unblock did nothing"
 ctl 0 key penalize api bob --units 1
