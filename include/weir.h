@@ -34,8 +34,9 @@
  * could be now; a log is forgotten. Such a call is a check or peek of the key, a new key that looks
  * for a place, or a sweep.
  *
- * A limiter's time line begins a day before it was made (with WEIR_EXPLICIT_TIME, at 0) and lasts
- * decades, or at least 3.4 years for buckets above 400,000 per second. Times outside are
+ * A limiter's time line begins a day before it was made (with WEIR_EXPLICIT_TIME, at 0; with
+ * WEIR_MONTH, at offset_ns after 1970) and lasts decades (WEIR_MONTH: to the year 2170), or at
+ * least 3.4 years for buckets above 400,000 per second. Times outside are
  * WEIR_ETIME. On x86-64, if the kernel itself keeps time by the processor's counter, the limiter's
  * own clock reads that counter too, and CLOCK_BOOTTIME once in a millisecond. It is within 25 us of
  * CLOCK_BOOTTIME (1 ms if the counter jumps) and never goes back within a thread.
@@ -100,6 +101,9 @@ extern "C" {
 #define WEIR_HOUR (60 * WEIR_MINUTE)
 #define WEIR_DAY (24 * WEIR_HOUR)
 
+/* As the period of a fixed_window: a calendar month in UTC. The value is the mean length of one. */
+#define WEIR_MONTH (UINT64_C(2629746) * WEIR_SECOND)
+
 /* No time at all: retry_after_ns of NEVER, or the end of a block that does not end. */
 #define WEIR_FOREVER UINT64_MAX
 
@@ -158,8 +162,9 @@ WEIR_API const char *weir_version(void);
  */
 enum weir_algorithm {
     WEIR_TOKEN_BUCKET = 1,   /* at most burst + rate*t in any interval t */
-    WEIR_LEAKY_BUCKET = 2,   /* a queue that is served at the rate; answers carry a delay */
-    WEIR_FIXED_WINDOW = 3,   /* count per UTC-aligned period */
+    WEIR_LEAKY_BUCKET = 2,   /* a queue that is served at the rate; answers carry a delay. At most
+                                1 + undelayed + rate*t are released in any interval t */
+    WEIR_FIXED_WINDOW = 3,   /* count per UTC-aligned period, or calendar month */
     WEIR_SLIDING_WINDOW = 4, /* two counters; at most 2*count - 1 in any period */
     WEIR_SLIDING_LOG = 5     /* at most count (to 65,535) in any period, exactly */
 };
@@ -189,14 +194,18 @@ enum weir_hash {
                          that was built without xxhash.h does not have it */
 };
 
-/* Where the windows of fixed_window begin. */
+/*
+ * Where the windows of fixed_window begin. Windows of a week or several weeks begin on a Monday,
+ * 00:00 UTC, those of WEIR_MONTH on the first of the month; others at multiples of the period since
+ * 1970 UTC. options.offset_ns moves all of them.
+ */
 enum weir_align {
-    WEIR_ALIGN_CLOCK = 0, /* at multiples of the period since 1970 UTC, plus offset_ns */
+    WEIR_ALIGN_CLOCK = 0, /* as above */
     WEIR_ALIGN_KEY = 1    /* each key has its own offset, so that keys do not all reset at once */
 };
 
 /* options.flags, each with the kinds of memory that it is for. */
-#define WEIR_CHANGE 0x1u        /* file: if count, burst, queue or max_debt differ, change them */
+#define WEIR_CHANGE 0x1u /* file: if count, burst, queue, undelayed or max_debt differ, change */
 #define WEIR_MUST_EXIST 0x2u    /* file: open it, never make it */
 #define WEIR_EXPLICIT_TIME 0x4u /* all: the caller gives all times, from 0 on; no short forms */
 #define WEIR_PREFAULT 0x8u      /* private, shared: touch all memory now rather than on first use */
@@ -222,7 +231,8 @@ struct weir_options {
     int algorithm;       /* enum weir_algorithm; required */
     int memory;          /* enum weir_memory */
     uint64_t count;      /* units per period; required, at least 1 */
-    uint64_t period_ns;  /* required: 1 us to 100 years. Buckets: count/period is at most 1e9 per
+    uint64_t period_ns;  /* required: 1 us to 100 years, or for fixed_window WEIR_MONTH.
+                            Buckets: count/period is at most 1e9 per
                             s (above 1.28e7 up to 0.8 % too strict), and burst + max_debt must
                             refill within 36 years (above 400,000 per s fewer, down to 1.1).
                             Windows: count + max_debt must fit in the bits of 64 that the index
@@ -240,18 +250,21 @@ struct weir_options {
     int hash;            /* enum weir_hash */
     int align;           /* enum weir_align; fixed_window only */
     unsigned flags;      /* WEIR_CHANGE, ... */
-    uint64_t offset_ns;  /* windows begin this much after multiples of the period; less than the
+    uint64_t offset_ns;  /* windows begin this much later (see enum weir_align); less than the
                             period. Window algorithms only */
     const char *path;    /* of the file, for WEIR_FILE. It is copied */
     weir_clock_fn clock; /* the clock of the short forms; NULL means the system's */
     void *clock_arg;
     uint64_t max_blocks; /* keys that can be blocked at once, 32 bytes each. 0 means max_keys / 128,
                             at least 64 */
+    uint64_t undelayed;  /* leaky_bucket only: units of the queue that need not wait, at most queue.
+                            The delay is shorter by their time: at most 1 + undelayed + rate*t are
+                            released in any interval t */
 };
 
 #define WEIR_OPTIONS_INIT                                                                          \
     {                                                                                              \
-        sizeof(struct weir_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0    \
+        sizeof(struct weir_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 \
     }
 
 /* A limiter: one limit and the state of its keys. */
@@ -375,8 +388,12 @@ struct weir_question {
                              token_bucket does not wait, and leaky_bucket waits as long as its
                              queue; otherwise this replaces the length of the queue */
     int mode;             /* enum weir_mode */
-    unsigned reserved;    /* 0 */
+    unsigned flags;       /* 0 or WEIR_SHADOW */
 };
+
+/* struct weir_question.flags: the caller lets the request pass whatever the answer is. A denial is
+ * counted in stats.shadow_denied instead of `denied` and `never`; nothing else differs. */
+#define WEIR_SHADOW 0x1u
 
 /*
  * Takes `cost` units from the key, if it has them. A denied call changes nothing, except a state
@@ -391,7 +408,7 @@ WEIR_API int weir_check_at(struct weir *w, const void *key, size_t key_len, uint
 
 /*
  * Does the same with all that a question can carry: peek, up-to, max_wait, a hashed key. Also
- * WEIR_EINVAL (an unknown mode, reserved is set, UP_TO with max_wait), WEIR_ENOTSUP, WEIR_ESTALE.
+ * WEIR_EINVAL (an unknown mode or flag, UP_TO with max_wait), WEIR_ENOTSUP, WEIR_ESTALE.
  */
 WEIR_API int weir_ask(struct weir *w, const struct weir_question *ask, struct weir_answer *answer);
 WEIR_API int weir_ask_at(struct weir *w, const struct weir_question *ask, uint64_t now_ns,
@@ -413,7 +430,7 @@ WEIR_API int weir_ask_batch_at(struct weir *w, const struct weir_question *asks,
 
 struct weir_part {
     struct weir *limiter;
-    struct weir_question ask; /* mode CHECK or PEEK, the same in all parts; max_wait_ns is 0 */
+    struct weir_question ask; /* mode CHECK or PEEK, the same in all parts */
 };
 
 /*
@@ -423,13 +440,18 @@ struct weir_part {
  * remaining; of equal ones, the first. On allow, delay_ns is the longest of any part, and
  * WEIR_FLAG_FULL says that a full table let some part through without a charge.
  *
+ * max_wait_ns of a part says how long that limit may make the call wait: the call is allowed if
+ * each part has its units in time, and waits for the slowest. All parts are charged now. So where a
+ * call waits for another part, a limit may release in an interval t what it admits in t + the
+ * longest wait.
+ *
  * Two parts may name the same limiter with different keys. In a race, another caller's call may be
  * denied although it would have fitted (WEIR_FLAG_SPURIOUS, counted), but nothing is ever admitted
  * too much. A process that is killed inside may leave charges that nobody used. The short form
  * reads the clock of the first part's limiter.
  *
- * Errors as weir_ask(), and WEIR_EINVAL: no parts or too many, different modes, a max_wait, or the
- * same key of the same limiter twice.
+ * Errors as weir_ask(), and WEIR_EINVAL: no parts or too many, different modes, or the same key
+ * of the same limiter twice.
  */
 WEIR_API int weir_check_several(const struct weir_part *parts, size_t n,
                                 struct weir_answer *answer);
@@ -569,17 +591,18 @@ struct weir_stats {
     uint64_t allowed;
     uint64_t denied; /* including blocked and full_denied */
     uint64_t never;
-    uint64_t blocked;      /* denied because of a block */
-    uint64_t spurious;     /* several limits: denied and rolled back after a race */
-    uint64_t reclaimed;    /* slots that a new key took from a key that was fresh */
-    uint64_t evicted;      /* keys in use that were forgotten (on_full evict) */
-    uint64_t full_denied;  /* new keys refused (on_full deny), including penalties */
-    uint64_t full_allowed; /* new keys let through without a charge (on_full allow) */
-    uint64_t moved;        /* keys moved to make room */
-    uint64_t keys;         /* resident keys; may be one too low per killed process */
-    uint64_t capacity;     /* slots */
-    uint64_t blocks;       /* blocks, including those that are over and not yet replaced */
-    uint64_t bytes;        /* of memory or file, without the memory of threads */
+    uint64_t blocked;       /* denied because of a block */
+    uint64_t spurious;      /* several limits: denied and rolled back after a race */
+    uint64_t reclaimed;     /* slots that a new key took from a key that was fresh */
+    uint64_t evicted;       /* keys in use that were forgotten (on_full evict) */
+    uint64_t full_denied;   /* new keys refused (on_full deny), including penalties */
+    uint64_t full_allowed;  /* new keys let through without a charge (on_full allow) */
+    uint64_t moved;         /* keys moved to make room */
+    uint64_t keys;          /* resident keys; may be one too low per killed process */
+    uint64_t capacity;      /* slots */
+    uint64_t blocks;        /* blocks, including those that are over and not yet replaced */
+    uint64_t bytes;         /* of memory or file, without the memory of threads */
+    uint64_t shadow_denied; /* denials of questions with WEIR_SHADOW */
 };
 
 /* Fills *stats. WEIR_EINVAL: NULL, or `size` is below one field or above what the library knows. */

@@ -241,7 +241,8 @@ struct weir_rules_question {
     const struct weir_rules_attribute *attributes;
     size_t attributes_count;
     uint64_t cost;        /* for limits without their own `cost`; 0: 1 */
-    uint64_t max_wait_ns; /* as in struct weir_question; only if one limit applies */
+    uint64_t max_wait_ns; /* as in struct weir_question, for each limit that is a bucket; other
+                             limits decide at once. The call waits for the slowest */
     int mode;             /* WEIR_CHECK or WEIR_PEEK */
     unsigned flags;       /* of WEIR_RULES_SHOW */
 };
@@ -320,7 +321,7 @@ struct weir_rules_answer {
  *
  * Returns 0, or WEIR_EATTRIBUTE if a value cannot be used (an invalid ip, an ambiguous path, a cost
  * attribute that is missing or not a whole number from 1 up, a value that is too long), WEIR_EINVAL,
- * WEIR_ETIME, WEIR_ENOTSUP (max_wait with several limits, or with a window; a limit that a fleet
+ * WEIR_ETIME, WEIR_ENOTSUP (max_wait, but no limit that applies is a bucket; a limit that a fleet
  * decides). After an error nothing was charged, the answer has no verdict, and *error (may be NULL)
  * says what was found.
  */
@@ -389,7 +390,8 @@ enum weir_rules_consistency {
 struct weir_rules_found {
     struct weir_rules_value tier; /* len 0: none */
     uint64_t cost;                /* the limit's own cost; 0: none, or that of an attribute */
-    int shadow;                   /* the limit never denies: by the rules, or switched */
+    int shadow;                   /* the limit never denies, by the rules or switched: ask with
+                                     WEIR_SHADOW, and let the request pass */
     unsigned retry_jitter;        /* these two as in struct weir_rules_answer */
     uint64_t window_ns;
     void *limit;     /* for weir_rules_count_shadow() */
@@ -420,15 +422,8 @@ WEIR_API int weir_rules_use(struct weir_rules *rules, const struct weir_rules_ke
                             weir_rules_use_fn fn, void *arg, struct weir_error *error);
 
 /*
- * For use inside fn: counts a denial of a shadow limit, which denied no request, in
- * weir_rules_limit.shadow_denied, as weir_rules_ask() does.
- */
-WEIR_API void weir_rules_count_shadow(const struct weir_rules_found *found);
-
-/*
  * weir_rules_limit_keep(), for use inside fn, keeps found->limit even if the rules change. Each call needs
- * one weir_rules_limit_let_go(), on any thread. For a kept limit weir_rules_count_shadow() may be called
- * outside of fn.
+ * one weir_rules_limit_let_go(), on any thread.
  */
 WEIR_API void weir_rules_limit_keep(void *limit);
 WEIR_API void weir_rules_limit_let_go(void *limit);
@@ -474,17 +469,17 @@ struct weir_rules_limit {
     uint64_t period_ns;
     uint64_t burst; /* leaky_bucket: the queue */
     struct weir_stats stats;
-    /* These two count, as `stats` does, for as long as the limit's keys are kept: */
-    uint64_t missing;       /* requests without a value for its key: skipped, or denied */
-    uint64_t shadow_denied; /* requests that it would have denied, without peeks */
-    int switched;           /* to shadow, by weir_rules_shadow_set() */
+    uint64_t
+        missing;  /* requests without a value for its key, skipped or denied; counted, as `stats`
+                       * is, for as long as the limit's keys are kept */
+    int switched; /* to shadow, by weir_rules_shadow_set() */
     unsigned reserved;
     const char *rate; /* count and period_ns in the form of the file: "100/min" */
     int consistency;  /* enum weir_rules_consistency in effect: EXACT if the limit is too small for
                        * leases */
     int on_store_failure; /* 0 local, 1 open, 2 closed */
     /* What this process has asked of a limit that a fleet decides. `stats` then has allowed, denied,
-     * never and keys (leased, synced: those that this process holds); its other members are 0. */
+     * never, shadow_denied and keys (leased, synced: those that this process holds); its other members are 0. */
     uint64_t degraded[3]; /* answers that did not come from the store, by on_store_failure */
     uint64_t remembered;  /* denials that repeat a remembered one */
 };

@@ -35,6 +35,7 @@ struct limit_spec {
     uint64_t queue;
     uint64_t max_debt;   /* in units; 0 means none */
     uint64_t debt_asked; /* as in the options; 0 is the default, which follows the quota */
+    uint64_t undelayed;
 };
 
 /*
@@ -44,19 +45,24 @@ struct limit_spec {
  */
 struct algo_params {
     struct limit_spec spec;
-    uint64_t quota;         /* the most units that can be taken at once */
-    uint64_t step;          /* what a unit adds to the word; buckets: its time, in 2^-shift ns */
-    uint64_t inverse;       /* of step, or of the period for windows: replaces a division */
-    uint64_t span;          /* buckets: quota * step */
-    uint64_t reach;         /* buckets: (quota + max_debt) * step, the furthest lead over now */
-    uint64_t count_mask;    /* windows: the bits of a counter */
-    uint64_t max_count;     /* windows: quota + max_debt */
+    uint64_t quota;   /* the most units that can be taken at once */
+    uint64_t step;    /* what a unit adds to the word; buckets: its time, in 2^-shift ns */
+    uint64_t inverse; /* of step, or of the unit for windows: replaces a division */
+    union {
+        uint64_t span; /* buckets: quota * step */
+        uint64_t unit; /* windows: indexes count in this many ns; the period, or a day */
+    };
+    uint64_t reach; /* buckets: (quota + max_debt) * step, the furthest lead over now */
+    union {
+        uint64_t count_mask; /* windows: the bits of a counter */
+        uint64_t head_start; /* leaky_bucket: undelayed * step, by which its delays are shorter */
+    };
     uint64_t max_time;      /* the last time, in ns since the epoch, that words can express */
     uint64_t capacity;      /* sliding_log: places in the ring */
     uint32_t shift;         /* buckets: words count in 2^-shift ns */
     uint32_t previous_bits; /* windows: bits of the previous count; 0 for fixed_window */
     uint32_t index_shift;   /* windows: bits of all counts, below the index */
-    uint32_t period_shift;  /* windows: inverse is floor((2^(64 + period_shift) - 1) / period) */
+    uint32_t period_shift;  /* windows: inverse is floor((2^(64 + period_shift) - 1) / unit) */
 };
 
 struct algo_state {
@@ -93,6 +99,12 @@ struct algo_layout {
     uint64_t capacity;
     bool fixed; /* the table exists: the values above must be kept */
 };
+
+/* Returns whether windows are calendar months. The short cut of a decision does not know them. */
+static inline bool algo_has_months(const struct limit_spec *spec)
+{
+    return spec->period_ns == WEIR_MONTH;
+}
 
 struct algo_ops {
     int id;

@@ -65,6 +65,7 @@ static int compile(const struct limit_spec *spec, const struct algo_layout *layo
     p->inverse = UINT64_MAX / p->step;
     p->span = quota * p->step;
     p->reach = (quota + spec->max_debt) * p->step;
+    p->head_start = min_u64(spec->undelayed, spec->queue) * p->step;
     p->max_time = (UINT64_MAX - p->reach - (ALGO_SLACK_NS << BUCKET_SHIFT_MAX)) >> p->shift;
     return 0;
 }

@@ -12,7 +12,9 @@
  * leaky_bucket is a queue that is served at count per period. An allowed call carries the delay
  * after which it is its turn; turns are at least one step apart. `queue` calls can wait behind the
  * one that is being served, so the quota is queue + 1. If the caller gives a wait, it replaces the
- * length of the queue.
+ * length of the queue. The first `undelayed` of those that wait need not: each call acts that many
+ * steps before its turn, but not before now. Turns that begin within an interval t are at most
+ * 1 + rate*t, so at most 1 + undelayed + rate*t calls act within it.
  *
  * The unit of the word is 2^-shift ns. In whole nanoseconds, rounding the step up would lose 1 % of
  * 9,999,999 per second. The shift is chosen so that a step has at least BUCKET_STEP_MIN units; the
@@ -108,8 +110,10 @@ static inline void token_bucket_describe(const struct algo_params *p, struct alg
 static inline uint64_t leaky_bucket_latest(const struct algo_params *p, const struct algo_ask *ask)
 {
     uint64_t cost = ask->cost * p->step;
+    uint64_t most = p->reach - cost;
     return bucket_now(p, ask->now) +
-           (ask->wait == 0 ? p->span - cost : bucket_lead(p, ask->wait, p->reach - cost));
+           (ask->wait == 0 ? p->span - cost
+                           : min_u64(bucket_lead(p, ask->wait, most) + p->head_start, most));
 }
 
 static inline bool leaky_bucket_fits(const struct algo_params *p, struct algo_state s,
@@ -125,7 +129,11 @@ static inline void leaky_bucket_describe(const struct algo_params *p, struct alg
     if (answer->verdict == WEIR_ALLOW) {
         /* The turn of the granted units begins where the queue ended before them. */
         uint64_t lead = s.word - bucket_now(p, ask->now);
-        answer->delay_ns = shift_up(lead - answer->granted * p->step, p->shift);
+        uint64_t turn = lead - answer->granted * p->step;
+        if (__builtin_expect(p->head_start != 0, 0)) {
+            turn = sub_floor0(turn, p->head_start);
+        }
+        answer->delay_ns = shift_up(turn, p->shift);
     }
 }
 

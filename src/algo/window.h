@@ -15,9 +15,11 @@
  * of the rate. With previous = 0 the formula is that of fixed_window, whose words have no bits for
  * the previous count: so both share all but the functions that are called most.
  *
+ * A window's index says when it ends: at index * unit on the time line. The unit is the period, so
+ * the first window has index 1, and index 0 means "never". Calendar months (WEIR_MONTH), which only
+ * fixed_window has, are of 28 to 31 days: their unit is a day, and their time line begins in 1970.
  * The index takes as many bits as a hundred years of windows need, whatever the quota. So a changed
- * quota never misreads a word, and a stale window is never taken for the current one. The first
- * window of the time line has index 1; index 0 means "never".
+ * quota never misreads a word, and a stale window is never taken for the current one.
  */
 #ifndef WEIR_ALGO_WINDOW_H
 #define WEIR_ALGO_WINDOW_H
@@ -31,7 +33,7 @@ struct windows {
 };
 
 /*
- * Returns x / W for W = period_ns, rounded down, if that is below 2^61. A time or a counter
+ * Returns x / W for W = unit, rounded down, if that is below 2^61. A time or a counter
  * multiplied by at most W, as they are divided here, gives less than 2^60.
  *
  * With s = period_shift, 2^(s+1) <= W < 2^(s+2), and inverse is (2^(64+s) - r) / W for an r from 1
@@ -46,17 +48,24 @@ static inline uint64_t window_periods(const struct algo_params *p, u128 x)
     uint64_t low = (uint64_t)x;
     uint64_t scaled = high << (64 - p->period_shift) | low >> p->period_shift;
     uint64_t periods = mul_high(scaled, p->inverse);
-    return periods + (low - periods * p->spec.period_ns >= p->spec.period_ns);
+    return periods + (low - periods * p->unit >= p->unit);
 }
 
+/* Returns the index of the window at `now`; not for months. */
 static inline uint64_t window_index(const struct algo_params *p, uint64_t now)
 {
     return window_periods(p, now) + 1;
 }
 
+static inline uint64_t window_end(const struct algo_params *p, uint64_t index)
+{
+    return index * p->unit;
+}
+
+/* Returns when a window begins; not for months. */
 static inline uint64_t window_start(const struct algo_params *p, uint64_t index)
 {
-    return (index - 1) * p->spec.period_ns;
+    return window_end(p, index - 1);
 }
 
 /* `step` is a unit of the current count; the bits below it are the previous one. */
@@ -83,14 +92,13 @@ static inline struct windows window_at_least(const struct algo_params *p, uint64
     return w;
 }
 
-/* Returns the word of the windows in which a call at `now` is counted. */
+/* Returns the word of the windows in which a call at `now` is counted; not for months. */
 static inline uint64_t window_as_of(const struct algo_params *p, struct algo_state s, uint64_t now,
                                     bool *pulled)
 {
     *pulled = false;
     /* Most calls are in the window of the s.word. To test that takes less than to find a window. */
-    if (__builtin_expect(now - window_start(p, window_unpack(p, s.word).index) < p->spec.period_ns,
-                         1)) {
+    if (__builtin_expect(now - window_start(p, window_unpack(p, s.word).index) < p->unit, 1)) {
         return s.word;
     }
     uint64_t index = window_index(p, now);
@@ -106,8 +114,7 @@ static inline uint64_t window_as_of(const struct algo_params *p, struct algo_sta
  */
 static inline u128 window_fading(const struct algo_params *p, struct windows w, uint64_t now)
 {
-    uint64_t counts = window_start(p, w.index) + p->spec.period_ns - now;
-    return mul_wide(w.previous, min_u64(counts, p->spec.period_ns));
+    return mul_wide(w.previous, min_u64(window_end(p, w.index) - now, p->unit));
 }
 
 static inline bool fixed_window_fits(const struct algo_params *p, struct algo_state s,
@@ -120,7 +127,7 @@ static inline void fixed_window_describe(const struct algo_params *p, struct alg
                                          const struct algo_ask *ask, struct weir_answer *answer)
 {
     uint64_t count = s.word & p->count_mask;
-    uint64_t ends_after = window_start(p, window_unpack(p, s.word).index + 1) - ask->now;
+    uint64_t ends_after = window_end(p, window_unpack(p, s.word).index) - ask->now;
     answer->remaining = sub_floor0(p->quota, count);
     answer->reset_after_ns = count == 0 ? 0 : ends_after;
     answer->delay_ns = 0;
@@ -137,7 +144,7 @@ static inline bool sliding_window_fits(const struct algo_params *p, struct algo_
     uint64_t after = w.current + ask->cost;
     return __builtin_expect(after + w.previous <= p->quota, 1) ||
            (after <= p->quota &&
-            window_fading(p, w, ask->now) <= mul_wide(p->quota - after, p->spec.period_ns));
+            window_fading(p, w, ask->now) <= mul_wide(p->quota - after, p->unit));
 }
 
 /* Returns how long the windows still count. */
@@ -145,9 +152,9 @@ static inline uint64_t window_empty_after(const struct algo_params *p, struct wi
                                           uint64_t now)
 {
     if (w.current != 0) {
-        return window_start(p, w.index + (p->previous_bits != 0 ? 2 : 1)) - now;
+        return window_end(p, w.index + (p->previous_bits != 0)) - now;
     }
-    return w.previous != 0 ? window_start(p, w.index + 1) - now : 0;
+    return w.previous != 0 ? window_end(p, w.index) - now : 0;
 }
 
 /* Returns when a call of `cost` that does not fit now will fit, on the limiter's time line. */

@@ -85,10 +85,11 @@ struct remote_answer {
 typedef void (*remote_done_fn)(void *arg, int error, const struct remote_answer *answer);
 
 struct remote_question {
-    int verb; /* enum remote_verb */
+    int verb;    /* enum remote_verb */
+    bool shadow; /* the request passes anyway: a denial is counted as shadow_denied */
     const struct remote_part *parts;
     size_t n; /* 1; up to WEIR_SEVERAL_MAX for CHECK and PEEK, none twice */
-    /* CHECK, PEEK: max_wait. REFUND: `stamp` of the charge, 0: unknown. BLOCK: its end, counted
+    /* CHECK, PEEK: max_wait of all buckets; other limits decide at once. REFUND: `stamp` of the charge, 0: unknown. BLOCK: its end, counted
      * from now; WEIR_FOREVER */
     uint64_t time_ns;
     uint64_t now_ns; /* for parts that are decided here */
@@ -107,6 +108,7 @@ struct remote_counts {
     uint64_t allowed;
     uint64_t denied;
     uint64_t never;
+    uint64_t shadow_denied;
     uint64_t degraded[REMOTE_FAILURES]; /* answers that did not come from the store, by policy */
     uint64_t remembered;                /* denials answered from memory */
 };

@@ -176,8 +176,8 @@ static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
 static int check_question(const struct weir_question *q)
 {
     bool waits = q->max_wait_ns != 0;
-    if (q->hashed != NULL || q->reserved != 0 || q->mode < WEIR_CHECK || q->mode > WEIR_UP_TO ||
-        (waits && q->mode == WEIR_UP_TO)) {
+    if (q->hashed != NULL || (q->flags & ~WEIR_SHADOW) != 0 || q->mode < WEIR_CHECK ||
+        q->mode > WEIR_UP_TO || (waits && q->mode == WEIR_UP_TO)) {
         return WEIR_EINVAL;
     }
     return q->key == NULL ? WEIR_EKEY : 0;
@@ -196,6 +196,7 @@ int weir_fleet_ask(struct weir_fleet_limit *limit, const struct weir_question *q
     const struct remote_part part = {
         .limit = limit->store, .key = {question->key, question->key_len}, .cost = question->cost};
     const struct remote_question q = {.verb = question->mode, /* both enums have the same order */
+                                      .shadow = (question->flags & WEIR_SHADOW) != 0,
                                       .parts = &part,
                                       .n = 1,
                                       .time_ns = question->max_wait_ns};

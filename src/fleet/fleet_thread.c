@@ -335,6 +335,7 @@ static void counts(const void *limit, struct remote_counts *out)
     out->allowed = load_relaxed(&c->allowed);
     out->denied = load_relaxed(&c->denied);
     out->never = load_relaxed(&c->never);
+    out->shadow_denied = load_relaxed(&c->shadow_denied);
     out->remembered = load_relaxed(&c->remembered);
     for (int i = 0; i < REMOTE_FAILURES; i++) {
         out->degraded[i] = load_relaxed(&c->degraded[i]);

@@ -7,8 +7,9 @@
 #include "table/region.h"
 
 /* What one thread counts. The fields are the first ones of struct weir_stats. */
+#define COUNT_SHADOW 0 /* no verdict has this number */
 struct counts {
-    uint64_t verdict[WEIR_NEVER + 1]; /* by enum weir_verdict; 0 is unused */
+    uint64_t verdict[WEIR_NEVER + 1]; /* by enum weir_verdict; COUNT_SHADOW: shadow_denied */
     uint64_t blocked, spurious;
     uint64_t reclaimed, evicted, full_denied, full_allowed, moved;
 };
@@ -34,7 +35,8 @@ struct weir {
     bool token_bucket;          /* ops is algo_token_bucket */
     bool xxh3;
     bool align_key;
-    bool plain; /* the table is narrow, and windows do not depend on the key */
+    bool inlined; /* the short cut has the algorithm: the table is narrow, without months */
+    bool plain;   /* and windows do not depend on the key */
     bool explicit_time;
     uint64_t generation;
     struct hash_secret secret;
@@ -57,6 +59,7 @@ struct asked {
     struct algo_ask ask; /* its time is that of the key (see key_time()) */
     uint64_t now;        /* on the limiter's time line */
     int mode;            /* enum weir_mode, or ASKED_PENALTY */
+    bool shadow;         /* WEIR_SHADOW */
     struct weir_answer *answer;
     struct algo_charge *charge; /* what a refund must know of the units taken; may be NULL */
 };
@@ -201,7 +204,7 @@ int limiter_charge(struct weir *w, struct asked *q, uint64_t *charged);
 void limiter_peek(struct weir *w, const struct asked *q, struct weir_answer *answer);
 
 /* Adds the verdict to this thread's counts. */
-void limiter_count(struct weir *w, const struct weir_answer *answer);
+void limiter_count(struct weir *w, const struct weir_answer *answer, bool shadow);
 
 /* Returns this thread's counts. They are changed by count_add(). */
 static inline struct counts *limiter_counts(struct weir *w)
@@ -219,6 +222,12 @@ static inline void count_add(uint64_t *p, uint64_t n)
 }
 
 /* ---- verbs (verbs.c) ---- */
+
+/* weir_reserve_at() with a question, of which it uses the key, the cost and the flags
+ * (reserve.c). */
+int limiter_reserve(struct weir *w, const struct weir_question *ask, uint64_t ttl_ns,
+                    uint64_t now_ns, struct weir_reservation *reservation,
+                    struct weir_answer *answer);
 
 /* Gives q->ask.cost units of *charge back. */
 void limiter_refund(struct weir *w, const struct asked *q, const struct algo_charge *charge);

@@ -79,6 +79,7 @@ static int compare_spec(const struct limit_spec *has, const struct limit_spec *w
         {"count", has->count, want->count},
         {"burst", has->burst, want->burst},
         {"queue", has->queue, want->queue},
+        {"undelayed", has->undelayed, want->undelayed},
     };
     int e = compare(fields, sizeof fields / sizeof fields[0], error);
     return e != 0 || has->debt_asked == want->debt_asked
@@ -259,7 +260,8 @@ static void set_up(struct weir *w, const struct weir_options *o)
     }
     w->xxh3 = f->hash == WEIR_XXH3;
     w->align_key = f->align == WEIR_ALIGN_KEY;
-    w->plain = w->table.record_bytes == 0 && !w->align_key;
+    w->inlined = w->table.record_bytes == 0 && f->period_ns != WEIR_MONTH;
+    w->plain = w->inlined && !w->align_key;
     w->token_bucket = w->ops == &algo_token_bucket;
     w->generation = f->generation;
     w->secret = f->secret;

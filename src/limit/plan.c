@@ -79,12 +79,16 @@ static int check_enums(const struct weir_options *o, struct weir_error *error)
     return 0;
 }
 
+static bool has_windows(const struct weir_options *o)
+{
+    return o->algorithm == WEIR_FIXED_WINDOW || o->algorithm == WEIR_SLIDING_WINDOW;
+}
+
 /* Checks which options exclude each other. */
 static int check_sense(const struct weir_options *o, struct weir_error *error)
 {
     bool file = o->memory == WEIR_FILE;
     bool fixed = o->algorithm == WEIR_FIXED_WINDOW;
-    bool windows = fixed || o->algorithm == WEIR_SLIDING_WINDOW;
     const struct {
         bool broken;
         const char *text;
@@ -100,8 +104,11 @@ static int check_sense(const struct weir_options *o, struct weir_error *error)
          "WEIR_EXPLICIT_TIME and a clock exclude each other"},
         {o->burst != 0 && o->algorithm != WEIR_TOKEN_BUCKET, "burst is for token_bucket only"},
         {o->queue != 0 && o->algorithm != WEIR_LEAKY_BUCKET, "queue is for leaky_bucket only"},
+        {o->undelayed > o->queue, "undelayed is more than queue, expected at most as much"},
         {o->align != WEIR_ALIGN_CLOCK && !fixed, "align is for fixed_window only"},
-        {o->offset_ns != 0 && !windows, "offset_ns is for the window algorithms only"},
+        {o->period_ns == WEIR_MONTH && (!fixed || o->align != WEIR_ALIGN_CLOCK),
+         "a calendar month (WEIR_MONTH) needs the algorithm fixed_window, with align clock"},
+        {o->offset_ns != 0 && !has_windows(o), "offset_ns is for the window algorithms only"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         if (rules[i].broken) {
@@ -166,15 +173,24 @@ int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
     return 0;
 }
 
+/* Returns how long after multiples of the period windows begin: those of whole weeks on a Monday.
+ * 1970 began on a Thursday. */
+static uint64_t choose_offset(const struct weir_options *o)
+{
+    bool weeks = has_windows(o) && o->period_ns % (7 * WEIR_DAY) == 0;
+    return weeks ? (o->offset_ns + 4 * WEIR_DAY) % o->period_ns : o->offset_ns;
+}
+
 /* Windows: returns the latest multiple of the period, plus offset, that is not after `start`. */
 static int64_t align_epoch(const struct weir_options *o, int64_t start)
 {
-    if (o->algorithm != WEIR_FIXED_WINDOW && o->algorithm != WEIR_SLIDING_WINDOW) {
+    int64_t offset = (int64_t)choose_offset(o);
+    int64_t period = (int64_t)o->period_ns;
+    if (!has_windows(o)) {
         return start;
     }
-    int64_t period = (int64_t)o->period_ns;
-    int64_t since = (start - (int64_t)o->offset_ns) % period;
-    return start - (since < 0 ? since + period : since);
+    int64_t since = (start - offset) % period;
+    return o->period_ns == WEIR_MONTH ? offset : start - (since < 0 ? since + period : since);
 }
 
 static int64_t choose_epoch(const struct weir_options *o)
@@ -207,6 +223,7 @@ int plan_make(const struct weir_options *options, struct weir_options *o, struct
         .period_ns = o->period_ns,
         .burst = o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0 ? o->count : o->burst,
         .queue = o->queue,
+        .undelayed = o->undelayed,
         .debt_asked = o->max_debt,
     };
     e = params_compile(plan->ops, &spec, &none, &plan->params, error);
@@ -225,7 +242,7 @@ int plan_make(const struct weir_options *options, struct weir_options *o, struct
     f->shift = plan->params.shift;
     f->capacity = plan->params.capacity;
     f->period_ns = o->period_ns;
-    f->offset_ns = o->offset_ns;
+    f->offset_ns = choose_offset(o);
     f->epoch_ns = choose_epoch(o);
     return region_fixed_finish(f, error);
 }

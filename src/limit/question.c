@@ -48,7 +48,7 @@ int weir_now(struct weir *w, uint64_t *now_ns)
 int ask_check(const struct weir *w, const struct algo_params *p, const struct weir_question *ask,
               uint64_t now_ns)
 {
-    if (ask->mode < WEIR_CHECK || ask->mode > WEIR_UP_TO || ask->reserved != 0 ||
+    if (ask->mode < WEIR_CHECK || ask->mode > WEIR_UP_TO || (ask->flags & ~WEIR_SHADOW) != 0 ||
         (ask->mode == WEIR_UP_TO && ask->max_wait_ns != 0)) {
         return WEIR_EINVAL;
     }
@@ -71,6 +71,7 @@ void asked_from(const struct weir *w, const struct weir_question *ask, uint64_t 
                 struct asked *q)
 {
     q->mode = ask->mode;
+    q->shadow = (ask->flags & WEIR_SHADOW) != 0;
     q->ask.cost = ask->cost;
     q->ask.wait = ask->max_wait_ns;
     struct hash hash =
@@ -141,7 +142,7 @@ static bool ask_shortly(const struct weir *w, const struct weir_question *ask, u
 {
     struct per_thread *own = shortcut_begin(w, now_ns);
     if (own == NULL || ask->mode != WEIR_CHECK || ask->cost == 0 || ask->max_wait_ns != 0 ||
-        ask->reserved != 0) {
+        ask->flags != 0) {
         return false;
     }
     const struct weir_key *k = ask->hashed;

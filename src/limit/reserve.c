@@ -14,25 +14,23 @@ struct handle {
 _Static_assert(sizeof(struct handle) == sizeof(struct weir_reservation),
                "a handle is a reservation");
 
-int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t estimate,
-                    uint64_t ttl_ns, uint64_t now_ns, struct weir_reservation *reservation,
+int limiter_reserve(struct weir *w, const struct weir_question *ask, uint64_t ttl_ns,
+                    uint64_t now_ns, struct weir_reservation *reservation,
                     struct weir_answer *answer)
 {
     struct algo_params copy;
     struct algo_charge charge = {0};
-    struct asked q;
     struct handle h = {0};
-    if (reservation == NULL || answer == NULL || ttl_ns == 0) {
+    if (w == NULL || reservation == NULL || answer == NULL || ttl_ns == 0) {
         return WEIR_EINVAL;
     }
-    int e = asked_key(w, key, key_len, estimate, now_ns, &copy, &q);
+    struct asked q = {.params = params_now(w, &copy), .answer = answer, .charge = &charge};
+    int e = asked_make(w, ask, now_ns, &q);
     if (e != 0) {
         return e;
     }
-    q.answer = answer;
-    q.charge = &charge;
     limiter_decide(w, &q);
-    limiter_count(w, answer);
+    limiter_count(w, answer, q.shadow);
     if (answer->verdict == WEIR_ALLOW) {
         h.generation = w->generation;
         h.hash = q.hash;
@@ -43,6 +41,14 @@ int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t es
     }
     memcpy(reservation, &h, sizeof h);
     return 0;
+}
+
+int weir_reserve_at(struct weir *w, const void *key, size_t key_len, uint64_t estimate,
+                    uint64_t ttl_ns, uint64_t now_ns, struct weir_reservation *reservation,
+                    struct weir_answer *answer)
+{
+    struct weir_question ask = {.key = key, .key_len = key_len, .cost = estimate};
+    return limiter_reserve(w, &ask, ttl_ns, now_ns, reservation, answer);
 }
 
 /* Gives back or charges the difference to `actual`. *extra is how much was charged. */

@@ -1,5 +1,5 @@
 /*
- * Several limits, all or nothing. First every part is read; if one denies, that is the answer and
+ * Several limits, all or nothing, each with the wait that its part allows. First every part is read; if one denies, that is the answer and
  * nothing was written. Then all are charged, the scarcest first, because another call is likeliest
  * to have taken its last units. If that happened, what has been charged is given back.
  */
@@ -27,8 +27,7 @@ static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, 
         const struct weir_question *ask = &parts[i].ask;
         p[i].w = parts[i].limiter;
         p[i].index = (uint32_t)i;
-        if (p[i].w == NULL || ask->mode != parts[0].ask.mode || ask->mode == WEIR_UP_TO ||
-            ask->max_wait_ns != 0) {
+        if (p[i].w == NULL || ask->mode != parts[0].ask.mode || ask->mode == WEIR_UP_TO) {
             return WEIR_EINVAL;
         }
         p[i].q.params = params_now(p[i].w, &p[i].copy);
@@ -123,14 +122,14 @@ static void charge(struct part *p, size_t n, struct weir_answer *answer)
             if ((q->answer.flags & (WEIR_FLAG_FULL | WEIR_FLAG_BLOCKED)) == 0) {
                 q->answer.flags |= WEIR_FLAG_SPURIOUS;
             }
-            limiter_count(q->w, &q->answer);
+            limiter_count(q->w, &q->answer, q->q.shadow);
             *answer = q->answer;
             answer->limit = q->index;
             return;
         }
     }
     for (size_t i = 0; i < n; i++) {
-        limiter_count(p[i].w, &p[i].answer);
+        limiter_count(p[i].w, &p[i].answer, false);
     }
     give_binding(p, n, answer);
 }
@@ -153,7 +152,7 @@ int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_
     if (parts[0].ask.mode == WEIR_CHECK && answer->verdict == WEIR_ALLOW) {
         charge(p, n, answer);
     } else if (parts[0].ask.mode == WEIR_CHECK) {
-        limiter_count(p[answer->limit].w, answer);
+        limiter_count(p[answer->limit].w, answer, p[answer->limit].q.shadow);
     }
     return 0;
 }

@@ -1,6 +1,6 @@
 /*
  * The short cut that most decisions take: a CHECK of a known key in a narrow table, without blocks
- * in force. It reads the word, decides, swaps and fills in the answer, in few instructions. Check,
+ * in force and without calendar months. It reads the word, decides, swaps and fills in the answer, in few instructions. Check,
  * ask, batch and throttle all begin here. Other calls go the whole way (decide.c).
  */
 #ifndef WEIR_LIMIT_SHORTCUT_H
@@ -75,13 +75,13 @@ ALWAYS_INLINE bool shortcut_take(const struct weir *w, const struct asked *q, st
 /* Decides by the short cut if it serves, otherwise the whole way, and counts. */
 static inline void shortcut_or_decide(struct weir *w, const struct asked *q, struct pair *slot)
 {
-    bool serves = slot != NULL && w->table.record_bytes == 0 && q->mode == WEIR_CHECK &&
-                  q->ask.wait == 0 && !table_has_blocks(&w->table, q->now);
+    bool serves = slot != NULL && w->inlined && q->mode == WEIR_CHECK && q->ask.wait == 0 &&
+                  !table_has_blocks(&w->table, q->now);
     if (!serves || !shortcut_take(w, q, slot)) {
         limiter_decide_at(w, q, slot);
     }
     if (q->mode != WEIR_PEEK) {
-        limiter_count(w, q->answer);
+        limiter_count(w, q->answer, q->shadow);
     }
 }
 

@@ -1,11 +1,12 @@
 /* Counts what happens, adds up the counts of all threads, and sweeps the table. */
 #include "limit/limiter.h"
 
-void limiter_count(struct weir *w, const struct weir_answer *answer)
+void limiter_count(struct weir *w, const struct weir_answer *answer, bool shadow)
 {
     struct counts *c = limiter_counts(w);
     unsigned flags = answer->flags;
-    count_add(&c->verdict[answer->verdict], 1);
+    bool passed = shadow && answer->verdict != WEIR_ALLOW;
+    count_add(&c->verdict[passed ? COUNT_SHADOW : answer->verdict], 1);
     if (flags != 0) {
         count_add(&c->blocked, (flags & WEIR_FLAG_BLOCKED) != 0);
         count_add(&c->spurious, (flags & WEIR_FLAG_SPURIOUS) != 0);
@@ -33,6 +34,7 @@ int weir_stats_read(struct weir *w, struct weir_stats *stats)
     }
     memcpy(&s, sum, sizeof sum);
     s.size = stats->size;
+    s.shadow_denied = sum[COUNT_SHADOW];
     s.keys = table_keys(&w->table);
     s.capacity = w->table.all * LINE_SLOTS;
     s.blocks = load_relaxed(&w->table.counts->blocks.count);

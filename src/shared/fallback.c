@@ -65,6 +65,9 @@ static bool divide_window(const struct weir_options *whole, uint64_t nodes, stru
     if (units > UINT64_MAX) {
         return false;
     }
+    if (whole->period_ns == WEIR_MONTH && units <= whole->count) {
+        return true; /* calendar months are not stretched */
+    }
     u128 all = units * whole->period_ns;
     return set_period(o, all / whole->count + (all % whole->count != 0));
 }
@@ -73,6 +76,7 @@ static bool divide_bucket(const struct weir_options *whole, uint64_t nodes, stru
 {
     if (whole->algorithm == WEIR_LEAKY_BUCKET) {
         o->queue = share(whole->queue + 1, nodes) - 1;
+        o->undelayed = min_u64(whole->undelayed / nodes, o->queue);
     } else {
         o->burst = share(whole->burst != 0 ? whole->burst : whole->count, nodes);
     }

@@ -22,7 +22,7 @@ static int bucket(const struct plan *plan, struct store_params *p, struct weir_e
     p->a = (uint64_t)(unit / STORE_PARTS);
     p->b = (uint64_t)(unit % STORE_PARTS);
     /* Scripts multiply a number of units by b; half of what is exact leaves room for the slack. */
-    uint64_t most = STORE_MOST / 2 / (p->b != 0 ? p->b : 1);
+    uint64_t most = STORE_MOST / 2 / (p->undelayed != 0 ? STORE_PARTS : p->b != 0 ? p->b : 1);
     if (p->quota > most || p->max_debt > most - p->quota) {
         return fail(error, WEIR_EQUOTA,
                     "quota %" PRIu64 " plus debt %" PRIu64 " at %" PRIu64 " per %" PRIu64
@@ -112,6 +112,7 @@ int store_params(const struct weir_options *options, struct store_params *params
         .align_key = plan.fixed.align == WEIR_ALIGN_KEY,
         .quota = plan.params.quota,
         .max_debt = plan.params.spec.max_debt,
+        .undelayed = o.undelayed,
     };
     const struct row *row = row_of(params->algorithm);
     e = row->express(&plan, params, error);

@@ -28,9 +28,10 @@ struct store_params {
     bool leased; /* store_params_lease() */
     uint64_t quota;
     uint64_t max_debt;
-    uint64_t a;    /* buckets: whole us of a unit's time; others: the period in us */
-    uint64_t b;    /* buckets: its remainder in 1/STORE_PARTS us; windows: the offset in us */
-    char kind[48]; /* what a state means: part of its key, so that no state is misread */
+    uint64_t a;         /* buckets: whole us of a unit's time; others: the period in us */
+    uint64_t b;         /* buckets: its remainder in 1/STORE_PARTS us; windows: the offset in us */
+    uint64_t undelayed; /* leaky_bucket: units that need not wait */
+    char kind[48];      /* what a state means: part of its key, so that no state is misread */
 };
 
 /*

@@ -158,6 +158,8 @@ uint64_t script_offset(const struct store_params *p, struct text key)
     return (p->b + mul_high(hash_sip(&fixed, key.at, key.len).low, p->a)) % p->a;
 }
 
+/* Puts the numbers of a part. The units that need not wait travel with `b` (lua/leaky_bucket.lua),
+ * which is below STORE_PARTS. */
 static void put_part(struct buffer *b, const struct store_part *part)
 {
     const struct store_params *p = part->params;
@@ -166,7 +168,7 @@ static void put_part(struct buffer *b, const struct store_part *part)
         (int64_t)p->quota,
         (int64_t)p->max_debt,
         (int64_t)p->a,
-        (int64_t)script_offset(p, part->key),
+        (int64_t)(script_offset(p, part->key) + p->undelayed * STORE_PARTS),
         (int64_t)min_u64(part->cost, STORE_MOST),
         (int64_t)microseconds(part->time_ns),
     };

@@ -166,11 +166,13 @@ static void ask_local(struct group *g)
     {
         const struct remote_part *p = a->pieces[i].part;
         index[n] = i;
-        parts[n++] = (struct weir_part){
-            .limiter = p->local,
-            .ask = {.key = p->key.at, .key_len = p->key.len, .cost = p->cost, .mode = q->verb}};
+        parts[n++] = (struct weir_part){.limiter = p->local,
+                                        .ask = {.key = p->key.at,
+                                                .key_len = p->key.len,
+                                                .cost = p->cost,
+                                                .max_wait_ns = a->pieces[i].waits ? q->time_ns : 0,
+                                                .mode = q->verb}};
     }
-    parts[0].ask.max_wait_ns = q->time_ns;
     g->error = n == 1 ? weir_ask_at(parts[0].limiter, &parts[0].ask, q->now_ns, &g->answer)
                       : weir_check_several_at(parts, n, q->now_ns, &g->answer);
     g->answer.limit = index[n == 1 || g->error != 0 ? 0 : g->answer.limit];
@@ -179,9 +181,12 @@ static void ask_local(struct group *g)
 
 /* ---- one call of a script for all parts of a group ---- */
 
-static uint64_t time_of(const struct remote_question *q)
+static uint64_t time_of(const struct remote_question *q, const struct piece *p)
 {
-    return q->verb == REMOTE_REFUND && q->time_ns == 0 ? WEIR_FOREVER : q->time_ns;
+    if (q->verb == REMOTE_REFUND && q->time_ns == 0) {
+        return WEIR_FOREVER;
+    }
+    return q->verb > REMOTE_UP_TO || p->waits ? q->time_ns : 0;
 }
 
 /* Sets parts[] to the group's parts and index[] to the pieces that they are. Returns how many there
@@ -203,7 +208,7 @@ static size_t parts_of(const struct group *g, struct store_part *parts, struct s
             (struct store_part){.params = &p->numbers->params,
                                 .key = keys != NULL ? store_key_text(&keys[n]) : p->part->key,
                                 .cost = p->part->cost,
-                                .time_ns = time_of(a->asked)};
+                                .time_ns = time_of(a->asked, p)};
         index[n++] = i;
     }
     return n;

@@ -113,6 +113,7 @@ static struct store_numbers *find_numbers(const struct store_limit *limit,
     while (n != NULL &&
            (n->options.count != options->count || n->options.period_ns != options->period_ns ||
             n->options.burst != options->burst || n->options.queue != options->queue ||
+            n->options.undelayed != options->undelayed ||
             n->options.max_debt != options->max_debt)) {
         n = n->older;
     }

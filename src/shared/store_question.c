@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/maths.h"
+#include "limit/limiter.h"
 
 /* ---- making ---- */
 
@@ -53,10 +54,19 @@ static void put_in_group(struct store_question *a, struct piece *p)
         (struct group){.of = a, .mode = mode, .slot = slot, .piece = (unsigned)(p - a->pieces)};
 }
 
+/* Returns whether the limit can make a call wait. */
+static bool can_wait(const struct remote_part *p)
+{
+    int algorithm =
+        p->limit != NULL ? store_limit_numbers(p->limit)->params.algorithm : p->local->ops->id;
+    return algo_by_id(algorithm)->waits;
+}
+
 static void put_piece(struct store_question *a, const struct remote_part *part)
 {
     struct piece *p = &a->pieces[a->pieces_count++];
     *p = (struct piece){.part = part, .limit = part->limit, .queue = part->queue};
+    p->waits = a->asked->time_ns != 0 && can_wait(part);
     if (p->limit != NULL) {
         p->numbers = store_limit_numbers(p->limit);
         p->queue = p->numbers->params.algorithm == WEIR_LEAKY_BUCKET;
@@ -106,12 +116,12 @@ bool answer_join(struct weir_answer *sum, const struct weir_answer *a, bool firs
 
 /* ---- the end ---- */
 
-static void count_one(struct store_limit *limit, int verdict)
+static void count_one(struct store_limit *limit, int verdict, bool shadow)
 {
     struct remote_counts *c = &limit->counts;
     uint64_t *const counters[] = {
         [WEIR_ALLOW] = &c->allowed, [WEIR_DENY] = &c->denied, [WEIR_NEVER] = &c->never};
-    count_shared(counters[verdict], 1);
+    count_shared(shadow && verdict != WEIR_ALLOW ? &c->shadow_denied : counters[verdict], 1);
 }
 
 /* Counts the verdict: for all limits of an allowed question, but only for the limit that denied a
@@ -124,7 +134,7 @@ static void count(const struct store_question *a, const struct weir_answer *answ
     for (unsigned i = 0; i < a->pieces_count; i++) {
         struct store_limit *limit = a->pieces[i].limit;
         if (limit != NULL && (answer->verdict == WEIR_ALLOW || answer->limit == i)) {
-            count_one(limit, answer->verdict);
+            count_one(limit, answer->verdict, a->asked->shadow);
         }
     }
 }
@@ -175,7 +185,7 @@ static int check_parts(const struct remote_question *q)
 {
     bool many = q->verb == REMOTE_CHECK || q->verb == REMOTE_PEEK;
     bool units = q->verb <= REMOTE_PENALIZE && q->verb != REMOTE_PEEK;
-    if (q->n == 0 || q->n > WEIR_SEVERAL_MAX || (q->n > 1 && (!many || q->time_ns != 0))) {
+    if (q->n == 0 || q->n > WEIR_SEVERAL_MAX || (q->n > 1 && !many)) {
         return WEIR_EINVAL;
     }
     for (size_t i = 0; i < q->n; i++) {
@@ -193,17 +203,18 @@ static int check_parts(const struct remote_question *q)
     return 0;
 }
 
-/* Checks the question: its parts, and max_wait, which only buckets support. */
+/* Checks the question: its parts, and max_wait, which needs at least one bucket. */
 static int check(const struct remote_question *q)
 {
     int e = check_parts(q);
-    if (e != 0 || q->time_ns == 0 || q->verb > REMOTE_UP_TO || q->parts[0].limit == NULL) {
+    if (e != 0 || q->time_ns == 0 || q->verb > REMOTE_UP_TO) {
         return e;
     }
-    int algorithm = store_limit_numbers(q->parts[0].limit)->params.algorithm;
-    return q->verb == REMOTE_UP_TO                                            ? WEIR_EINVAL
-           : algorithm == WEIR_TOKEN_BUCKET || algorithm == WEIR_LEAKY_BUCKET ? 0
-                                                                              : WEIR_ENOTSUP;
+    bool waits = false;
+    for (size_t i = 0; i < q->n; i++) {
+        waits = waits || can_wait(&q->parts[i]);
+    }
+    return q->verb == REMOTE_UP_TO ? WEIR_EINVAL : waits ? 0 : WEIR_ENOTSUP;
 }
 
 /* Returns whether this is a plain question about one shared limit. */
@@ -218,7 +229,7 @@ static int answered(const struct remote_question *q, struct remote_answer *answe
     answer->stamp = 0;
     answer->found = 0;
     if (q->verb != REMOTE_PEEK) {
-        count_one(q->parts[0].limit, answer->answer.verdict);
+        count_one(q->parts[0].limit, answer->answer.verdict, q->shadow);
     }
     return REMOTE_ANSWERED;
 }

@@ -27,6 +27,7 @@ struct piece {
     const struct store_numbers *numbers;
     struct hash hash; /* node_key_hash() */
     bool queue;       /* a leaky_bucket */
+    bool waits;       /* a bucket: max_wait applies to it */
     unsigned group;
 };
 

@@ -172,7 +172,7 @@ static void bad_questions_are_refused_at_once(void **state)
         {{.key = "k", .key_len = 1, .cost = 0}, WEIR_ECOST},
         {{.key = "k", .key_len = 1, .cost = 1, .mode = 3}, WEIR_EINVAL},
         {{.key = "k", .key_len = 1, .cost = 1, .mode = -1}, WEIR_EINVAL},
-        {{.key = "k", .key_len = 1, .cost = 1, .reserved = 1}, WEIR_EINVAL},
+        {{.key = "k", .key_len = 1, .cost = 1, .flags = 2}, WEIR_EINVAL},
         {{.key = "k", .key_len = 1, .cost = 1, .hashed = &hashed}, WEIR_EINVAL},
         {{.key = "k", .key_len = 1, .cost = 1, .mode = WEIR_UP_TO, .max_wait_ns = 1}, WEIR_EINVAL},
     };

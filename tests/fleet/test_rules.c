@@ -24,7 +24,8 @@ static const char text[] =
 struct inbox {
     sem_t came;
     unsigned answered, allowed, denied, errors;
-    char limit[64]; /* the limit of the last answer */
+    char limit[64];    /* the limit of the last answer */
+    uint64_t delay_ns; /* and its delay */
 };
 
 static void note(void *arg, int error, const struct weir_rules_answer *answer)
@@ -36,26 +37,33 @@ static void note(void *arg, int error, const struct weir_rules_answer *answer)
         in->allowed += answer->answer.verdict == WEIR_ALLOW;
         in->denied += answer->answer.verdict == WEIR_DENY;
         (void)snprintf(in->limit, sizeof in->limit, "%s", answer->limit);
+        in->delay_ns = answer->answer.delay_ns;
     }
     (void)sem_post(&in->came);
 }
 
-static struct weir_rules *open_rules(struct weir_fleet *fleet)
+static struct weir_rules *open_text(struct weir_fleet *fleet, const char *yaml)
 {
     struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
     struct weir_rules *rules;
     struct weir_error error;
     o.fleet = fleet;
-    if (weir_rules_open_text(&rules, "text", text, sizeof text - 1, &o, &error) != 0) {
+    if (weir_rules_open_text(&rules, "text", yaml, strlen(yaml), &o, &error) != 0) {
         fail_msg("%s", error.text);
     }
     return rules;
 }
 
-static void ask(struct weir_rules *rules, struct inbox *in)
+static struct weir_rules *open_rules(struct weir_fleet *fleet)
+{
+    return open_text(fleet, text);
+}
+
+static void ask_waiting(struct weir_rules *rules, uint64_t max_wait_ns, struct inbox *in)
 {
     struct weir_rules_attribute with[] = {WEIR_RULES_ATTRIBUTE("user", "alice")};
-    struct weir_rules_question q = {.attributes = with, .attributes_count = 1};
+    struct weir_rules_question q = {
+        .attributes = with, .attributes_count = 1, .max_wait_ns = max_wait_ns};
     struct weir_rules_answer a;
     struct weir_error error;
     uint64_t now_ns;
@@ -66,6 +74,11 @@ static void ask(struct weir_rules *rules, struct inbox *in)
     } else {
         assert_int_equal(e, 0);
     }
+}
+
+static void ask(struct weir_rules *rules, struct inbox *in)
+{
+    ask_waiting(rules, 0, in);
 }
 
 static void rules_of_two_nodes_share_what_their_fleet_decides(void **state)
@@ -92,6 +105,40 @@ static void rules_of_two_nodes_share_what_their_fleet_decides(void **state)
     }
 }
 
+/* Both shared limits are asked in one call. The rates are so low that the test's own time does not
+ * matter. */
+static void a_question_waits_for_the_slowest_of_shared_and_local_limits(void **state)
+{
+    static const char waiting[] =
+        "limits:\n"
+        "  - {name: local, key: [user], rate: 2/h, consistency: local}\n"
+        "  - {name: slow, key: [user], rate: 1/day, algorithm: leaky_bucket, queue: 9,"
+        " consistency: exact}\n"
+        "  - {name: window, key: [user], rate: 3/week, algorithm: fixed_window,"
+        " consistency: exact}\n";
+    struct inbox in = {0};
+    (void)sem_init(&in.came, 0, 0);
+    struct weir_fleet *fleet = fleet_open_at(world.url, 0, 0);
+    struct weir_rules *rules = open_text(fleet, waiting);
+    for (int i = 0; i < 3; i++) {
+        ask_waiting(rules, 36 * WEIR_HOUR, &in);
+        (void)sem_wait(&in.came);
+        if (i == 1) {
+            assert_in_range(in.delay_ns, 23 * WEIR_HOUR, 24 * WEIR_HOUR);
+        }
+    }
+    assert_int_equal(in.errors, 0);
+    assert_int_equal(in.allowed, 2);
+    assert_int_equal(in.denied, 1);
+    assert_string_equal(in.limit, "slow");
+    ask_waiting(rules, 72 * WEIR_HOUR, &in); /* the denied one has charged no window */
+    (void)sem_wait(&in.came);
+    assert_int_equal(in.allowed, 3);
+    assert_in_range(in.delay_ns, 47 * WEIR_HOUR, 48 * WEIR_HOUR);
+    weir_rules_close(rules);
+    weir_fleet_close(fleet);
+}
+
 /* Their limits live until these questions are answered. */
 static void questions_that_are_out_when_rules_and_fleet_close_are_answered(void **state)
 {
@@ -115,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_of_two_nodes_share_what_their_fleet_decides),
+        cmocka_unit_test(a_question_waits_for_the_slowest_of_shared_and_local_limits),
         cmocka_unit_test(questions_that_are_out_when_rules_and_fleet_close_are_answered),
     };
     return cmocka_run_group_tests(tests, start_redis, stop_redis);

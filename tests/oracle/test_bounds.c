@@ -73,7 +73,7 @@ static uint64_t next_time(struct oracle_random *g, const struct oracle_rule *r, 
         by = last->verdict == WEIR_DENY ? last->retry_after_ns : 0;
         break;
     case 6:
-        by = r->period_ns - 1 - (now - r->offset_ns) % r->period_ns; /* a window's last moment */
+        by = (uint64_t)(oracle_window_end(r, now) - 1 - now); /* a window's last moment */
         break;
     default:
         break;
@@ -156,19 +156,20 @@ static void a_leaky_bucket_takes_at_most_its_queue_and_rate_in_any_interval(void
     under_random_rules(WEIR_LEAKY_BUCKET, true, within_burst_and_rate);
 }
 
-/* At most 1 + rate * t in any t; a nanosecond more, as release times are whole ones. */
+/* At most 1 + undelayed + rate * t in any t; a nanosecond more, as release times are whole ones. */
 static void released_at_the_rate(const struct oracle_rule *r, const struct admitted *a)
 {
     for (size_t i = 0; i < a->n; i++) {
         oracle_int first = (oracle_int)a->at_ns[i] + a->delay_ns[i];
         for (size_t j = i + 1; j < a->n; j++) {
             oracle_int t = (oracle_int)a->at_ns[j] + a->delay_ns[j] - first;
-            assert_true((oracle_int)(j - i) * r->period_ns <= (t + 1) * r->count);
+            oracle_int paced = (oracle_int)(j - i) - r->undelayed;
+            assert_true(t >= 0 && paced * r->period_ns <= (t + 1) * r->count);
         }
     }
 }
 
-static void a_leaky_bucket_releases_at_the_rate(void **state)
+static void a_leaky_bucket_releases_at_the_rate_and_what_is_undelayed(void **state)
 {
     under_random_rules(WEIR_LEAKY_BUCKET, false, released_at_the_rate);
 }
@@ -176,9 +177,9 @@ static void a_leaky_bucket_releases_at_the_rate(void **state)
 static void quota_in_each_window(const struct oracle_rule *r, const struct admitted *a)
 {
     for (size_t i = 0; i < a->n; i++) {
-        uint64_t window = (a->at_ns[i] - r->offset_ns) / r->period_ns;
+        oracle_int end = oracle_window_end(r, a->at_ns[i]);
         uint64_t sum = 0;
-        for (size_t j = i; j < a->n && (a->at_ns[j] - r->offset_ns) / r->period_ns == window; j++) {
+        for (size_t j = i; j < a->n && a->at_ns[j] < end; j++) {
             sum += a->units[j];
         }
         assert_true(sum <= r->quota);
@@ -208,6 +209,25 @@ static void quota_in_any_interval(const struct oracle_rule *r, const struct admi
 static void a_sliding_log_admits_at_most_its_quota_in_any_interval(void **state)
 {
     under_random_rules(WEIR_SLIDING_LOG, true, quota_in_any_interval);
+}
+
+/* The bound is reached: a flood is released as 1 + undelayed at once, then one in each step. */
+static void a_flood_uses_all_that_is_undelayed(void **state)
+{
+    struct oracle_rule r = {.algorithm = WEIR_LEAKY_BUCKET,
+                            .count = 10,
+                            .period_ns = WEIR_SECOND,
+                            .queue = 20,
+                            .undelayed = 8};
+    oracle_rule_init(&r);
+    struct weir *w = open_rule(&r);
+    for (uint64_t i = 0; i <= 20; i++) {
+        struct weir_answer a = check(w, 1, WEIR_SECOND);
+        assert_int_equal(a.verdict, WEIR_ALLOW);
+        assert_int_equal(a.delay_ns, i <= 8 ? 0 : (i - 8) * WEIR_SECOND / 10);
+    }
+    assert_int_equal(check(w, 1, WEIR_SECOND).verdict, WEIR_DENY);
+    weir_close(w);
 }
 
 /*
@@ -323,6 +343,13 @@ static void a_fixed_window_admits_exactly_its_quota_when_more_is_offered(void **
     }
 }
 
+static void calendar_months_admit_exactly_their_quota_when_more_is_offered(void **state)
+{
+    struct oracle_rule r = {.algorithm = WEIR_FIXED_WINDOW, .count = 3, .period_ns = WEIR_MONTH};
+    oracle_rule_init(&r);
+    assert_int_equal(insist(&r, 12 * 140), 12 * 140 * 3); /* with 2100, which is no leap year */
+}
+
 static void a_sliding_log_admits_exactly_its_quota_when_more_is_offered(void **state)
 {
     for (uint64_t quota = 1; quota <= QUOTAS; quota++) {
@@ -350,13 +377,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_token_bucket_admits_at_most_burst_and_rate_in_any_interval),
         cmocka_unit_test(a_leaky_bucket_takes_at_most_its_queue_and_rate_in_any_interval),
-        cmocka_unit_test(a_leaky_bucket_releases_at_the_rate),
+        cmocka_unit_test(a_leaky_bucket_releases_at_the_rate_and_what_is_undelayed),
+        cmocka_unit_test(a_flood_uses_all_that_is_undelayed),
         cmocka_unit_test(a_fixed_window_admits_at_most_its_quota_in_each_window),
         cmocka_unit_test(a_sliding_window_admits_at_most_twice_its_quota_less_one_in_any_interval),
         cmocka_unit_test(a_sliding_log_admits_at_most_its_quota_in_any_interval),
         cmocka_unit_test(the_measures_tell_the_algorithms_apart),
         cmocka_unit_test(buckets_admit_9999_of_10000_when_more_is_offered),
         cmocka_unit_test(a_fixed_window_admits_exactly_its_quota_when_more_is_offered),
+        cmocka_unit_test(calendar_months_admit_exactly_their_quota_when_more_is_offered),
         cmocka_unit_test(a_sliding_log_admits_exactly_its_quota_when_more_is_offered),
         cmocka_unit_test(a_sliding_window_admits_all_but_one_of_its_quota_when_more_is_offered),
     };

@@ -194,9 +194,18 @@ static void leaky_bucket(FILE *out)
     SECTION(out, "One a day.", RULE(.algorithm = a, .count = 1, .period_ns = DAY, .queue = 1),
             CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), CHECK(DAY - 1, ALICE, 1),
             CHECK(DAY, ALICE, 1));
+    SECTION(out, "One is served, two of the queue need not wait, two wait.",
+            RULE(.algorithm = a, .count = 2, .period_ns = SECOND, .queue = 4, .undelayed = 2),
+            CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), PEEK(0, ALICE, 1),
+            CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), CHECK(0, ALICE, 1), CHECK(499999, ALICE, 1),
+            CHECK(500000, ALICE, 1), CHECK(1700000, ALICE, 2), CHECK(0, BOB, 5));
     wander(out, "A hundred per minute.",
            (struct oracle_rule){.algorithm = a, .count = 100, .period_ns = MINUTE, .queue = 7}, 3,
            120);
+    wander(out, "A hundred per minute; three need not wait.",
+           (struct oracle_rule){
+               .algorithm = a, .count = 100, .period_ns = MINUTE, .queue = 7, .undelayed = 3},
+           4, 120);
 }
 
 /* ---- the windows and the log: the same calls, so that they can be compared ---- */
@@ -264,6 +273,33 @@ static void many_a_second(FILE *out, int algorithm, uint64_t many)
             CHECK(3000000, ALICE, many + 1));
 }
 
+/* Weeks begin on a Monday, months on the first. Time 0 is 1970-01-01, a Thursday. */
+static void calendar(FILE *out)
+{
+    const int a = WEIR_FIXED_WINDOW;
+    const uint64_t month = WEIR_MONTH / ORACLE_US;
+    SECTION(out, "A week.", RULE(.algorithm = a, .count = 3, .period_ns = 7 * DAY),
+            CHECK(3 * DAY, ALICE, 3), CHECK(4 * DAY - 1, ALICE, 1), CHECK(4 * DAY, ALICE, 2),
+            CHECK(10 * DAY, ALICE, 1), CHECK(10 * DAY, ALICE, 1), CHECK(11 * DAY - 1, ALICE, 1),
+            CHECK(11 * DAY, ALICE, 3), CHECK(30 * DAY, BOB, 1));
+    SECTION(out, "Calendar months: January 1970 to April, which have 31, 28 and 31 days.",
+            RULE(.algorithm = a, .count = 3, .period_ns = month), CHECK(0, ALICE, 1),
+            CHECK(30 * DAY, ALICE, 2), CHECK(30 * DAY, ALICE, 1), CHECK(31 * DAY - 1, ALICE, 1),
+            CHECK(31 * DAY, ALICE, 3), CHECK(31 * DAY, ALICE, 4), CHECK(58 * DAY, ALICE, 1),
+            CHECK(59 * DAY - 1, ALICE, 1), CHECK(59 * DAY, ALICE, 1), CHECK(89 * DAY, ALICE, 2),
+            CHECK(90 * DAY - 1, ALICE, 1), CHECK(90 * DAY, ALICE, 1), PEEK(200 * DAY, ALICE, 3));
+    SECTION(out, "The ends of February in 1972, 2026 and 2100, and the end of the year 2026.",
+            RULE(.algorithm = a, .count = 2, .period_ns = month), CHECK(788 * DAY, ALICE, 2),
+            CHECK(789 * DAY, ALICE, 1), CHECK(790 * DAY - 1, ALICE, 1), CHECK(790 * DAY, ALICE, 1),
+            CHECK(20512 * DAY, ALICE, 2), CHECK(20513 * DAY - 1, ALICE, 1),
+            CHECK(20513 * DAY, ALICE, 1), CHECK(20818 * DAY, ALICE, 1),
+            CHECK(20819 * DAY - 1, ALICE, 2), CHECK(20819 * DAY, ALICE, 2),
+            CHECK(47540 * DAY, ALICE, 2), CHECK(47541 * DAY - 1, ALICE, 1),
+            CHECK(47541 * DAY, ALICE, 2));
+    wander(out, "A hundred a month.",
+           (struct oracle_rule){.algorithm = a, .count = 100, .period_ns = month}, 12, 120);
+}
+
 static void fixed_window(FILE *out)
 {
     heading(out, "fixed_window");
@@ -271,6 +307,7 @@ static void fixed_window(FILE *out)
     small_cases(out, WEIR_FIXED_WINDOW);
     many_a_second(out, WEIR_FIXED_WINDOW, 10000000);
     high_rates(out, WEIR_FIXED_WINDOW, 10);
+    calendar(out);
 }
 
 static void sliding_window(FILE *out)
@@ -417,6 +454,9 @@ static void verbs(FILE *out)
     verbs_of(out, leaky);
     waits_of(out, leaky);
     places_of(out, leaky);
+    leaky.undelayed = 1;
+    verbs_of(out, leaky);
+    waits_of(out, leaky);
     for (int a = WEIR_FIXED_WINDOW; a <= WEIR_SLIDING_LOG; a++) {
         struct oracle_rule rule = {.algorithm = a,
                                    .count = 3,

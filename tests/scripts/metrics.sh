@@ -63,9 +63,10 @@ def value(name, **labels):
 assert value("weir_decisions_total", limit="api", verdict="allow") == 3
 assert value("weir_decisions_total", limit="api", verdict="deny") == 2
 assert value("weir_decisions_total", limit="tiers", verdict="deny") == 0
-assert value("weir_requests_total", protocol="http") == 5
-assert value("weir_decision_duration_seconds_count", protocol="http") == 5
-assert value("weir_decision_duration_seconds_bucket", protocol="http", le="+Inf") == 5
+assert value("weir_requests_total", listener="http", result="allow") == 3
+assert value("weir_requests_total", listener="http", result="deny") == 2
+assert value("weir_decision_duration_seconds_count", listener="http") == 5
+assert value("weir_decision_duration_seconds_bucket", listener="http", le="+Inf") == 5
 assert value("weir_config_reloads_total", result="success") == 1
 assert value("weir_table_keys", limit="api") == 1
 assert value("process_resident_memory_bytes") > 1e6
@@ -150,7 +151,7 @@ until [ "$(check lent)$(check told)$(check few)" = 200200200 ] && limits && grep
     [ "$tries" -lt 200 ] || die "no lease is shown: $(cat "$dir/limits")"
     sleep 0.05
 done
-for line in 'api .* enforce +- +- +[0-9]+ +0 +0 +- +[0-9]+ +exact' 'few .* enforce +- +- .* exact' \
+for line in 'api .* enforce +- +- +[0-9]+ +0 +0 +0 +- +[0-9]+ +exact' 'few .* enforce +- +- .* exact' \
     'told .* enforce +1 +- .* synced' 'own .* enforce +0 +[0-9]+ .* -'; do
     grep -qxE "$line" "$dir/limits" || die "no '$line' in $(cat "$dir/limits")"
 done

@@ -23,7 +23,9 @@ static const char rules[] =
     "  - {name: tiers, key: [user], rate: 2/day, when: {path: /tiers},\n"
     "     tiers: {by: tier, default: free, free: {}, pro: {rate: 50/day}}}\n"
     "  - {name: small, key: [user], rate: 1/day, max_keys: 10, when: {path: /small},\n"
-    "     on_full: deny}\n";
+    "     on_full: deny}\n"
+    "  - {name: one, when: {path: /both}, key: [user], rate: 1/day}\n"
+    "  - {name: two, when: {path: /both}, key: [user], rate: 5/day}\n";
 
 static struct admin_world *world;
 static struct exposition *seen;
@@ -92,21 +94,21 @@ static void a_new_server_shows_every_metric_well_formed(void **state)
     static const char *const families[] = {
         "weir_decisions_total{limit=\"api\",verdict=\"allow\"}",
         "weir_decisions_total{limit=\"adhoc\",verdict=\"never\"}",
-        "weir_decision_duration_seconds_bucket{protocol=\"resp\",le=\"+Inf\"}",
+        "weir_decision_duration_seconds_bucket{listener=\"resp\",le=\"+Inf\"}",
         "weir_table_keys{limit=\"api\"}",
         "weir_table_capacity{limit=\"adhoc\"}",
         "weir_evictions_total{limit=\"small\",kind=\"full_denied\"}",
         "weir_missing_key_total{limit=\"tiers\"}",
-        "weir_connections{protocol=\"http\"}",
+        "weir_connections{listener=\"http\"}",
         "weir_config_reloads_total{result=\"success\"}",
         "weir_config_last_success_timestamp_seconds",
-        "weir_requests_total{protocol=\"admin\"}",
-        "weir_bad_requests_total{protocol=\"resp\"}",
+        "weir_requests_total{listener=\"admin\",result=\"other\"}",
+        "weir_requests_total{listener=\"resp\",result=\"error\"}",
         "weir_connections_refused_total{reason=\"address\"}",
         "weir_connections_timed_out_total",
-        "weir_overload_total{protocol=\"http\"}",
+        "weir_requests_total{listener=\"http\",result=\"overload\"}",
         "weir_forwarded_ignored_total",
-        "weir_shadow_denied_total{limit=\"quiet\"}",
+        "weir_decisions_total{limit=\"quiet\",verdict=\"shadow_deny\"}",
         "process_cpu_seconds_total",
         "process_resident_memory_bytes",
         "process_open_fds",
@@ -123,7 +125,7 @@ static void a_new_server_shows_every_metric_well_formed(void **state)
     assert_true(value("weir_config_last_success_timestamp_seconds") > 1.7e9);
     assert_true(value("process_resident_memory_bytes") > 1e5);
     assert_true(value("process_open_fds") > 5);
-    assert_value("weir_connections{protocol=\"admin\"}", 1);
+    assert_value("weir_connections{listener=\"admin\"}", 1);
 }
 
 static void decisions_are_counted_exactly_by_limit_and_verdict(void **state)
@@ -145,17 +147,22 @@ static void decisions_are_counted_exactly_by_limit_and_verdict(void **state)
     assert_value("weir_decisions_total{limit=\"api\",verdict=\"never\"}", 1);
     assert_value("weir_decisions_total{limit=\"tiers\",verdict=\"allow\"}", 6);
     assert_value("weir_decisions_total{limit=\"tiers\",verdict=\"deny\"}", 2);
-    assert_value("weir_shadow_denied_total{limit=\"quiet\"}", 4);
+    assert_value("weir_decisions_total{limit=\"quiet\",verdict=\"allow\"}", 2);
+    assert_value("weir_decisions_total{limit=\"quiet\",verdict=\"shadow_deny\"}", 4);
+    assert_value("weir_decisions_total{limit=\"quiet\",verdict=\"deny\"}", 0);
+    assert_value("weir_decisions_total{limit=\"quiet\",verdict=\"never\"}", 0);
     assert_value("weir_missing_key_total{limit=\"api\"}", 6);
     assert_value("weir_listed_total{list=\"allow\"}", 2);
     assert_value("weir_listed_total{list=\"block\"}", 1);
     assert_value("weir_table_keys{limit=\"api\"}", 2);
     assert_value("weir_table_keys{limit=\"tiers\"}", 2);
-    assert_value("weir_requests_total{protocol=\"http\"}", 41);
-    assert_value("weir_bad_requests_total{protocol=\"http\"}", 2);
-    assert_value("weir_decision_duration_seconds_count{protocol=\"http\"}", 41);
-    assert_value("weir_connections_accepted_total{protocol=\"http\"}", 41);
-    assert_true(value("weir_decision_duration_seconds_sum{protocol=\"http\"}") > 0);
+    assert_value("weir_requests_total{listener=\"http\",result=\"allow\"}", 31);
+    assert_value("weir_requests_total{listener=\"http\",result=\"deny\"}", 8);
+    assert_value("weir_requests_total{listener=\"http\",result=\"error\"}", 2);
+    assert_value("weir_requests_total{listener=\"http\",result=\"other\"}", 0);
+    assert_value("weir_decision_duration_seconds_count{listener=\"http\"}", 41);
+    assert_value("weir_connections_accepted_total{listener=\"http\"}", 41);
+    assert_true(value("weir_decision_duration_seconds_sum{listener=\"http\"}") > 0);
 }
 
 static void a_full_table_shows(void **state)
@@ -181,11 +188,52 @@ static void every_request_of_a_pipeline_is_in_the_histogram(void **state)
         (void)server_reply(&c);
     }
     scrape();
-    assert_value("weir_decision_duration_seconds_count{protocol=\"resp\"}", 64);
+    assert_value("weir_decision_duration_seconds_count{listener=\"resp\"}", 64);
     assert_value("weir_decisions_total{limit=\"adhoc\",verdict=\"allow\"}", 10);
     assert_value("weir_decisions_total{limit=\"adhoc\",verdict=\"deny\"}", 54);
-    assert_value("weir_connections{protocol=\"resp\"}", 1);
+    assert_value("weir_connections{listener=\"resp\"}", 1);
     server_disconnect(&c);
+}
+
+/* A request counts once: however many limits apply, in a batch, and in a transaction. */
+static void a_request_counts_once(void **state)
+{
+    static const char *const story[] = {"WEIR.ASK path /both user ann",
+                                        "WEIR.ASK path /both user ann",
+                                        "WEIR.PEEK api ann",
+                                        "WEIR.CHECK nowhere ann",
+                                        "NOSUCH",
+                                        "PING",
+                                        "CL.THROTTLE k 0 1 3600",
+                                        "CL.THROTTLE k 0 1 3600",
+                                        "CL.THROTTLE k 0 1 3600 0",
+                                        "MULTI",
+                                        "WEIR.CHECK quiet bob",
+                                        "CL.THROTTLE k 0 1 3600",
+                                        "EXEC"};
+    struct server_client c;
+    server_connect(&c, world->address[PROTOCOL_RESP]);
+    for (size_t i = 0; i < sizeof story / sizeof story[0]; i++) {
+        (void)server_ask(&c, story[i]);
+    }
+    server_disconnect(&c);
+    admin_check_batch(
+        world,
+        "{\"requests\":[{\"limit\":\"api\",\"key\":\"a\"},{\"limit\":\"api\",\"key\":\"a\","
+        "\"cost\":9},{\"limit\":\"none\",\"key\":\"a\"}]}",
+        &a);
+    assert_int_equal(a.status, 200);
+    scrape();
+    assert_value("weir_requests_total{listener=\"resp\",result=\"allow\"}", 3);
+    assert_value("weir_requests_total{listener=\"resp\",result=\"deny\"}", 3);
+    assert_value("weir_requests_total{listener=\"resp\",result=\"error\"}", 2);
+    assert_value("weir_requests_total{listener=\"resp\",result=\"other\"}", 5);
+    assert_value("weir_decisions_total{limit=\"one\",verdict=\"allow\"}", 1);
+    assert_value("weir_decisions_total{limit=\"two\",verdict=\"allow\"}", 1);
+    assert_value("weir_requests_total{listener=\"http\",result=\"allow\"}", 1);
+    assert_value("weir_requests_total{listener=\"http\",result=\"deny\"}", 1);
+    assert_value("weir_requests_total{listener=\"http\",result=\"error\"}", 1);
+    assert_value("weir_requests_total{listener=\"http\",result=\"other\"}", 0);
 }
 
 static void reservations_are_counted_by_how_they_end(void **state)
@@ -289,6 +337,7 @@ int main(void)
         TEST(decisions_are_counted_exactly_by_limit_and_verdict),
         TEST(a_full_table_shows),
         TEST(every_request_of_a_pipeline_is_in_the_histogram),
+        TEST(a_request_counts_once),
         TEST(reservations_are_counted_by_how_they_end),
         TEST(keys_make_no_series),
         TEST(limits_of_a_changed_rule_set_are_those_that_are_shown),

@@ -152,7 +152,9 @@ static void refuse_what_has_waited(const char *words)
     assert_int_equal(h.other, 0);
     assert_true(h.refused >= REQUESTS / 2);
     assert_false(h.refused_last);
-    assert_int_equal(threads_get(&s.server.workers[0].counts.overloaded[PROTOCOL_RESP]), h.refused);
+    assert_int_equal(
+        threads_get(&s.server.workers[0].counts.requests[REQUEST_OVERLOAD][PROTOCOL_RESP]),
+        h.refused);
     for (unsigned i = 0; i < 2; i++) { /* the second had waited too, for a hiccup */
         assert_int_equal(strncmp(server_reply(&slow[i]), "['allow'", 8), 0);
     }

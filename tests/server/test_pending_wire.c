@@ -207,7 +207,8 @@ static void a_shadow_limit_that_a_fleet_decides_denies_nobody(void **state)
     assert_string_equal(server_reply(&c), "['allow' 'quiet' 1000000 1 0 0 0 'shadow' 'shadow']");
     server_disconnect(&c);
     scrape();
-    assert_non_null(strstr(a.body, "weir_shadow_denied_total{limit=\"quiet\"} 1\n"));
+    assert_non_null(
+        strstr(a.body, "weir_decisions_total{limit=\"quiet\",verdict=\"shadow_deny\"} 1\n"));
 }
 
 static void metrics_tell_of_the_store(void **state)

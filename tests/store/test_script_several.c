@@ -1,6 +1,6 @@
 /*
  * Compares several limits in one call of a script with weir_check_several_at(): all or nothing, and
- * the answer names the same limit.
+ * the answer names the same limit. Buckets may have a wait.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -34,6 +34,7 @@ static void open_limit(struct limit *l, int algorithm, uint64_t count)
     o.count = count;
     o.period_ns = WEIR_SECOND;
     o.queue = algorithm == WEIR_LEAKY_BUCKET ? 5 : 0;
+    o.undelayed = algorithm == WEIR_LEAKY_BUCKET ? 2 : 0;
     o.flags = WEIR_EXPLICIT_TIME;
     assert_int_equal(weir_open(&l->local, &o, NULL), 0);
     assert_int_equal(store_params(&o, &l->params, NULL), 0);
@@ -70,8 +71,11 @@ static void make_call(struct oracle_random *g, struct limit *limits, uint64_t no
         c->local[at] = (struct weir_part){
             limits[i].local,
             {.key = name.at, .key_len = 1, .cost = cost, .mode = c->peek ? WEIR_PEEK : WEIR_CHECK}};
+        bool waits = i < WEIR_LEAKY_BUCKET && oracle_once_in(g, 3);
+        uint64_t wait_ns = waits ? oracle_between(g, 1, 1500) * WEIR_MILLISECOND : 0;
+        c->local[at].ask.max_wait_ns = wait_ns;
         c->store[at] =
-            (struct store_part){&limits[i].params, store_key_text(&c->keys[at]), cost, 0};
+            (struct store_part){&limits[i].params, store_key_text(&c->keys[at]), cost, wait_ns};
     }
 }
 

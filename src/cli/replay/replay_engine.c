@@ -15,7 +15,8 @@ struct replay_engine {
     /* Not used by stepped_bucket: */
     const struct algo_ops *ops;
     struct algo_params params;
-    i128 epoch_ns; /* earliest time that the states can express */
+    i128 offset_ns; /* windows begin so long after multiples of their period */
+    i128 epoch_ns;  /* earliest time that the states can express */
     bool has_epoch;
 };
 
@@ -76,14 +77,17 @@ static i128 floor_div(i128 a, i128 b)
 /*
  * Chooses the epoch. States are words relative to it and have a limited range: at a million per
  * second, less than five years. The stream's first request shows where its times are, and is put
- * in the middle of the range. Windows still begin at multiples of their period since 0.
+ * in the middle of the range. Windows still begin at multiples of their period since 0, weeks on a
+ * Monday. Calendar months are counted from 1970.
  */
 static void choose_epoch(struct replay_engine *e, i128 first_ns)
 {
     bool windows =
         e->limit.algorithm == WEIR_FIXED_WINDOW || e->limit.algorithm == WEIR_SLIDING_WINDOW;
+    bool months = windows && e->limit.rate.period_ns == WEIR_MONTH;
     i128 step = windows ? (i128)e->limit.rate.period_ns : 1;
-    e->epoch_ns = (floor_div(first_ns, step) - (i128)(e->params.max_time / 2) / step) * step;
+    i128 periods = floor_div(first_ns, step) - (i128)(e->params.max_time / 2) / step;
+    e->epoch_ns = months ? 0 : periods * step + e->offset_ns;
     e->has_epoch = true;
 }
 
@@ -180,6 +184,7 @@ static int plan_limit(struct replay_engine *e, struct weir_error *error)
     if (failed == 0) {
         e->ops = plan.ops;
         e->params = plan.params;
+        e->offset_ns = (i128)plan.fixed.offset_ns;
     }
     return failed;
 }

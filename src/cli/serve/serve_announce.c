@@ -61,7 +61,7 @@ static void print_link(const struct serve_settings *settings, const char *addres
 {
     if (settings->made_secret[0] != 0 && isatty(STDOUT_FILENO) && strcmp(address, "off") != 0 &&
         path_of(address) == NULL) {
-        (void)printf("  %-6s " ADMIN_LINK "\n", "link", address, settings->made_secret);
+        (void)printf("  %-7s " ADMIN_LINK "\n", "link", address, settings->made_secret);
     }
 }
 
@@ -102,10 +102,12 @@ void serve_announce(const struct server *server, const struct serve_settings *se
                                           : "an example rule set (--config FILE for your own)",
                  n, n == 1 ? "" : "s");
     for (unsigned i = 0; i < PROTOCOLS; i++) {
-        (void)printf("  %-6s %s\n", protocol_of(i)->name, at[i]);
+        if (i != PROTOCOL_METRICS || strcmp(at[i], "off") != 0) { /* most servers have none */
+            (void)printf("  %-7s %s\n", protocol_of(i)->name, at[i]);
+        }
     }
     if (server->fleet.fleet != NULL) {
-        (void)printf("  %-6s %s\n", "store", store);
+        (void)printf("  %-7s %s\n", "store", store);
     }
     print_link(settings, at[PROTOCOL_ADMIN]);
     if (settings->config == NULL) {

@@ -138,7 +138,7 @@ static unsigned owner_of(const struct socket_given *s, const char *const *listen
 static int give(struct sockets *sockets, const struct socket_given *s, unsigned owner,
                 struct serve_settings *settings)
 {
-    unsigned most = owner == PROTOCOL_ADMIN ? 1 : SERVER_THREADS_MAX;
+    unsigned most = listener_is_for_clients(owner) ? SERVER_THREADS_MAX : 1;
     unsigned n = settings->server.given[owner].count;
     if (n == most) {
         return cli_complain(&cli_serve,

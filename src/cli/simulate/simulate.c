@@ -220,6 +220,10 @@ int sim_plan_settle(struct sim_plan *plan, const struct sim_traffic *trace)
         return CLI_USAGE;
     }
     uint64_t period = plan->rate.period_ns;
+    if (period == WEIR_MONTH) {
+        return cli_complain(&cli_simulate, "found a rate per calendar month, expected a period of "
+                                           "a fixed length, such as 30day");
+    }
     if (plan->duration_ns == 0) {
         plan->duration_ns = period > SIM_DURATION_MAX ? period : 4 * period;
     }

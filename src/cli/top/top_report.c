@@ -64,14 +64,11 @@ static json_t *fill_of(const json_t *limit)
 }
 
 /*
- * Reports one limit. A member is null if its value is in the store of a fleet. What a shadow
- * limit would have denied is reported as "shadow", because the limit denied nothing.
+ * Reports one limit. A member is null if its value is in the store of a fleet. "shadow" is what the
+ * limit would have denied while it was in shadow mode.
  */
 static json_t *report_limit(const json_t *before, const json_t *now, double seconds)
 {
-    bool shadow = strcmp(json_text(now, "mode"), "shadow") == 0;
-    double deny = rate(before, now, "denied", seconds);
-    double never = rate(before, now, "never", seconds);
     json_t *evicted = json_is_null(json_object_get(now, "evicted"))
                           ? json_null()
                           : json_real(rate(before, now, "evicted", seconds));
@@ -79,9 +76,10 @@ static json_t *report_limit(const json_t *before, const json_t *now, double seco
         "{ss ss ss ss ss sf sf sf sf sO? sO? so so sf}", "name", json_text(now, "name"), "tier",
         json_text(now, "tier"), "rate", rate_in(now), "mode", json_text(now, "mode"), "consistency",
         json_text(now, "consistency"), "allow", rate(before, now, "allowed", seconds), "deny",
-        shadow ? 0.0 : deny, "never", shadow ? 0.0 : never, "shadow", shadow ? deny + never : 0.0,
-        "keys", json_object_get(now, "keys"), "capacity", json_object_get(now, "capacity"), "fill",
-        fill_of(now), "evicted", evicted, "degraded", rate(before, now, "degraded", seconds));
+        rate(before, now, "denied", seconds), "never", rate(before, now, "never", seconds),
+        "shadow", rate(before, now, "shadow_denied", seconds), "keys", json_object_get(now, "keys"),
+        "capacity", json_object_get(now, "capacity"), "fill", fill_of(now), "evicted", evicted,
+        "degraded", rate(before, now, "degraded", seconds));
 }
 
 static json_t *report_limits(const json_t *before, const json_t *now, double seconds)
@@ -157,6 +155,9 @@ json_t *top_report(const struct top_sample *before, const struct top_sample *now
     (void)json_object_set_new(out, "requests_per_second",
                               rates_of(json_object_get(before->status, "requests"),
                                        json_object_get(now->status, "requests"), seconds));
+    (void)json_object_set_new(out, "results_per_second",
+                              rates_of(json_object_get(before->status, "results"),
+                                       json_object_get(now->status, "results"), seconds));
     (void)json_object_set_new(out, "latency_seconds", report_latency(before, now));
     double cpu = rate(before->status, now->status, "cpu_seconds", seconds);
     (void)json_object_set_new(out, "cpu_percent", json_real(100 * cpu));

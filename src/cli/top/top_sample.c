@@ -5,9 +5,9 @@
 
 static void read_duration(struct top_sample *sample, const struct metric *m)
 {
-    struct text protocol;
-    for (unsigned i = 0; metric_label(m, "protocol", &protocol) && i < PROTOCOLS; i++) {
-        if (text_is(protocol, protocol_of(i)->name)) {
+    struct text listener;
+    for (unsigned i = 0; metric_label(m, "listener", &listener) && i < PROTOCOLS; i++) {
+        if (text_is(listener, protocol_of(i)->name)) {
             metric_histogram_read(&sample->took[i], m);
         }
     }

@@ -125,7 +125,7 @@ static void end_line(struct buffer *line, unsigned width, struct buffer *out)
     buffer_take(line, buffer_len(line));
 }
 
-#define HEAD_LINES 5 /* and one more if there is a fleet */
+#define HEAD_LINES 6 /* and one more if there is a fleet */
 
 static void put_head(const json_t *report, const char *address, unsigned width, struct buffer *out)
 {
@@ -138,13 +138,16 @@ static void put_head(const json_t *report, const char *address, unsigned width, 
                   duration_print((uint64_t)json_number(report, "uptime_s") * WEIR_SECOND, text),
                   member(report, "generation", generation), json_text(report, "mode"));
     end_line(&line, width, out);
-    buffer_put(&line, TEXT("decisions/s"));
-    put_members(&line, json_object_get(report, "decisions_per_second"));
-    end_line(&line, width, out);
     buffer_put(&line, TEXT("requests/s "));
+    put_members(&line, json_object_get(report, "results_per_second"));
+    end_line(&line, width, out);
+    buffer_put(&line, TEXT("by listener"));
     put_members(&line, json_object_get(report, "requests_per_second"));
     buffer_put(&line, TEXT("    connections"));
     put_members(&line, json_object_get(report, "connections"));
+    end_line(&line, width, out);
+    buffer_put(&line, TEXT("decisions/s"));
+    put_members(&line, json_object_get(report, "decisions_per_second"));
     end_line(&line, width, out);
     buffer_put(&line, TEXT("latency    "));
     put_latency(&line, json_object_get(report, "latency_seconds"));

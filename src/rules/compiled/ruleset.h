@@ -51,7 +51,6 @@ struct holder {
     struct setting setting;       /* the numbers that it has now */
     uint64_t references;
     uint64_t missing; /* counted by the threads that ask; rare */
-    uint64_t shadow_denied;
     unsigned changes; /* how often a limit of the fleet has changed its numbers */
     struct state_file file;
     const struct state *state; /* NULL: in memory */

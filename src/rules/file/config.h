@@ -149,6 +149,7 @@ struct limit_config {
     uint64_t cost;     /* 0: the cost that the request states */
     struct text cost_attribute;
     uint64_t max_blocks; /* 0: derived from max_keys */
+    uint64_t undelayed;  /* leaky_bucket; a tier's queue may be shorter */
     int on_full;
     int on_missing;
     int on_store_failure; /* enum remote_failure */
@@ -169,6 +170,12 @@ struct limit_config {
     size_t tiers_count;
     struct overrides overrides;
 };
+
+/* Returns whether the limit can make a request wait (max_wait): whether it is a bucket. */
+static inline bool limit_can_wait(const struct limit_config *limit)
+{
+    return limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_LEAKY_BUCKET;
+}
 
 /* ---- the rest of the file ---- */
 
@@ -217,6 +224,7 @@ struct server_config {
     struct text http; /* "off" or an address */
     struct text resp;
     struct text admin;
+    struct text metrics;
     struct text state;
     struct text check_secrets; /* path of a file; len 0: none */
     struct text admin_secrets;

@@ -180,6 +180,9 @@ static const struct field limit_fields[] = {
      .unset = "the count in rate", .least = 1, .algorithm = WEIR_TOKEN_BUCKET},
     {"queue", "a count such as 20", "leaky_bucket: the units that may wait in the queue",
      &type_count, LIMIT(base.burst), .unset = "0", .algorithm = WEIR_LEAKY_BUCKET},
+    {"undelayed", "a count such as 8, at most that of queue",
+     "leaky_bucket: units of the queue that need not wait", &type_count, LIMIT(undelayed),
+     .unset = "0", .algorithm = WEIR_LEAKY_BUCKET, .change = CHANGE_KEYS},
     {"max_keys", "a count of at least 1, such as 100k",
      "the number of keys in use that are never forgotten", &type_count, LIMIT(base.max_keys),
      .initial = "100k", .least = 1, .applies = setting_has_keys},
@@ -274,6 +277,11 @@ static void check_fields(struct reader *r, const struct node *node,
         return;
     }
     fields_check_algorithm(r, &section_limit, node, limit->algorithm);
+    const struct node *undelayed = node_find(node, "undelayed");
+    if (undelayed != NULL && limit->undelayed > limit->base.burst &&
+        limit->algorithm == WEIR_LEAKY_BUCKET) {
+        unexpected(r, undelayed, "a count such as 8, at most that of queue");
+    }
     if (limit->cost > 0 && limit->tiers_count == 0 && limit->cost > quota_of(limit, &limit->base)) {
         warning(r->problems, node_find(node, "cost")->place,
                 "found a cost of %llu, expected at most %llu, which is all that can be taken at "
@@ -297,6 +305,7 @@ void config_options(const struct limit_config *limit, const struct setting *sett
         options->burst = setting->burst;
     } else if (limit->algorithm == WEIR_LEAKY_BUCKET) {
         options->queue = setting->burst;
+        options->undelayed = min_u64(limit->undelayed, setting->burst);
     }
 }
 

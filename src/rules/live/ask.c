@@ -139,12 +139,10 @@ void answer_put_bound(struct weir_rules_answer *answer, const struct bound *boun
     }
 }
 
-void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, struct holder *holder,
-                       bool counts)
+void answer_put_shadow(struct weir_rules_answer *answer, struct text limit)
 {
     answer->answer.flags |= WEIR_FLAG_SHADOW;
     answer->reason = WEIR_REASON_SHADOW;
-    count_shared(&holder->shadow_denied, counts);
     if (answer->shadow_denied++ == 0) {
         put_name(answer->shadow, limit);
     }
@@ -159,6 +157,20 @@ static void put_bound(const struct rules_ask *a, const struct rule *rule,
         a->question->mode == WEIR_CHECK) {
         tell_denied(a, rule, answer->limit);
     }
+}
+
+int asking_waits(const struct rules_ask *a, const struct matches *matches)
+{
+    bool any = false;
+    for (size_t i = 0; i < matches->enforced_count; i++) {
+        any = any || limit_can_wait(matches->enforced[i]->config);
+    }
+    if (any) {
+        return 0;
+    }
+    return fail(a->error, WEIR_ENOTSUP,
+                "found max_wait, but no limit that applies is a token_bucket or leaky_bucket: "
+                "others cannot wait");
 }
 
 /* Returns whether clients are told `a` rather than `before`. */
@@ -205,18 +217,18 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
     struct weir_key keys[MATCHES_MAX];
     const struct variant *variants[MATCHES_MAX];
     size_t n = matches->enforced_count;
-    int e = 0;
+    uint64_t wait_ns = a->question->max_wait_ns;
+    int e = wait_ns != 0 ? asking_waits(a, matches) : 0;
     for (size_t i = 0; e == 0 && i < n; i++) {
         e = make_part(a, matches->enforced[i], &parts[i], &keys[i], &variants[i]);
+        if (wait_ns != 0 && limit_can_wait(matches->enforced[i]->config)) {
+            parts[i].ask.max_wait_ns = wait_ns;
+        }
     }
     if (e != 0) {
         return e;
     }
-    if (n > 1 && a->question->max_wait_ns != 0) {
-        return fail(a->error, WEIR_ENOTSUP, "%zu limits apply: max_wait needs a single one", n);
-    }
     if (n == 1) {
-        parts[0].ask.max_wait_ns = a->question->max_wait_ns;
         e = weir_ask_at(parts[0].limiter, &parts[0].ask, a->now_ns, &answer->answer);
         answer->answer.limit = 0;
     } else {
@@ -246,6 +258,7 @@ static void decide_shadow(const struct rules_ask *a, const struct matches *match
         const struct variant *variant;
         int e = make_part(&quiet, matches->shadow[i], &part, &key, &variant);
         if (e == 0) {
+            part.ask.flags = WEIR_SHADOW;
             e = weir_ask_at(part.limiter, &part.ask, a->now_ns, &said);
         }
         if (e != 0) {
@@ -253,8 +266,7 @@ static void decide_shadow(const struct rules_ask *a, const struct matches *match
             continue; /* an error that only a shadow limit has does not fail the request */
         }
         if (said.verdict != WEIR_ALLOW) {
-            answer_put_shadow(answer, matches->shadow[i]->config->name, variant->holder,
-                              a->question->mode == WEIR_CHECK);
+            answer_put_shadow(answer, matches->shadow[i]->config->name);
         }
     }
     a->tally->shadow_failed += matches->shadow_dropped;

@@ -41,6 +41,9 @@ const struct rule *asking_shared(const struct rule *const *rules, size_t n);
 /* Sets *cost to the units that the request takes from one limit. Returns 0 or WEIR_EATTRIBUTE. */
 int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost);
 
+/* For a question with a max_wait: returns WEIR_ENOTSUP if no limit that applies can wait, else 0. */
+int asking_waits(const struct rules_ask *a, const struct matches *matches);
+
 /*
  * Decides all enforced limits, at least one and all of them local. They are charged together; the
  * answer names the one that bound.
@@ -68,9 +71,7 @@ static inline struct bound bound_of(const struct rule *rule, const struct varian
 /* Puts the limit that bound, and the reason that rules_reason() gives, into the answer. */
 void answer_put_bound(struct weir_rules_answer *answer, const struct bound *bound);
 
-/* Puts a shadow limit that would have denied into the answer, and counts it if the question takes
- * units. */
-void answer_put_shadow(struct weir_rules_answer *answer, struct text limit, struct holder *holder,
-                       bool counts);
+/* Puts a shadow limit that would have denied into the answer. */
+void answer_put_shadow(struct weir_rules_answer *answer, struct text limit);
 
 #endif

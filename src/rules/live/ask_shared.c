@@ -130,11 +130,7 @@ static int make_parts(const struct rules_ask *a, const struct matches *matches,
     if (s->waiter.memory->failed) {
         return fail(a->error, WEIR_ENOMEM, "out of memory for a question");
     }
-    if (s->enforced > 1 && s->max_wait_ns != 0) {
-        return fail(a->error, WEIR_ENOTSUP, "%zu limits apply: max_wait needs a single one",
-                    s->enforced);
-    }
-    return 0;
+    return s->enforced > 0 && s->max_wait_ns != 0 ? asking_waits(a, matches) : 0;
 }
 
 /* ---- keeping ---- */
@@ -181,8 +177,10 @@ static int ask_fleet(struct shared_part *from, size_t n, uint64_t time_ns,
 {
     const struct shared_ask *s = from->of;
     const struct remote_ops *ops = remote_ops(s->fleet);
+    size_t first = (size_t)(from - s->parts);
     from->question = (struct remote_question){.verb = s->verb,
-                                              .parts = &s->remote[from - s->parts],
+                                              .shadow = first >= s->enforced,
+                                              .parts = &s->remote[first],
                                               .n = n,
                                               .time_ns = time_ns,
                                               .now_ns = s->now_ns,
@@ -194,6 +192,7 @@ static int ask_fleet(struct shared_part *from, size_t n, uint64_t time_ns,
                : WEIR_ENOMEM;
 }
 
+/* Asks a shadow limit that is decided here. */
 static int ask_here(const struct shared_part *part, struct weir_answer *said)
 {
     const struct shared_ask *s = part->of;
@@ -201,7 +200,8 @@ static int ask_here(const struct shared_part *part, struct weir_answer *said)
     struct weir_question question = {.key = remote->key.at,
                                      .key_len = remote->key.len,
                                      .cost = remote->cost,
-                                     .mode = s->verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK};
+                                     .mode = s->verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK,
+                                     .flags = WEIR_SHADOW};
     return weir_ask_at(part->holder->limiter, &question, s->now_ns, said);
 }
 
@@ -216,7 +216,7 @@ static int end_shadow(struct shared_ask *s, struct tally *tally)
         if (part->error != 0) {
             tally->shadow_failed++;
         } else if (part->verdict != WEIR_ALLOW) {
-            answer_put_shadow(&s->answer, part->bound.limit, part->holder, s->verb == REMOTE_CHECK);
+            answer_put_shadow(&s->answer, part->bound.limit);
         }
     }
     tally->shadow_failed += s->shadow_dropped;

@@ -2,7 +2,6 @@
  * Uses one limit by its name: the key is composed from its parts as a request would have given
  * them.
  */
-#include "base/atomic.h"
 #include "base/error.h"
 #include "rules/compiled/holder.h"
 #include "rules/live/live.h"
@@ -148,12 +147,6 @@ int weir_rules_key_parts(struct weir_rules *rules, const char *limit, size_t lim
     int parts = rule != NULL ? (int)rule->config->key_parts : WEIR_ENOLIMIT;
     gate_leave(slot);
     return parts;
-}
-
-void weir_rules_count_shadow(const struct weir_rules_found *found)
-{
-    struct holder *holder = found->limit;
-    count_shared(&holder->shadow_denied, 1);
 }
 
 void weir_rules_limit_keep(void *limit)

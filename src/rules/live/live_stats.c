@@ -17,6 +17,7 @@ static int read_counts(const struct holder *holder, struct weir_rules_limit *lim
     limit->stats.allowed = counts.allowed;
     limit->stats.denied = counts.denied;
     limit->stats.never = counts.never;
+    limit->stats.shadow_denied = counts.shadow_denied;
     limit->remembered = counts.remembered;
     memcpy(limit->degraded, counts.degraded, sizeof limit->degraded);
     return 0;
@@ -41,7 +42,6 @@ static int list_variant(const struct rule *rule, const struct variant *variant,
                                      .burst = setting->burst,
                                      .stats = {.size = sizeof limit.stats},
                                      .missing = load_relaxed(&variant->holder->missing),
-                                     .shadow_denied = load_relaxed(&variant->holder->shadow_denied),
                                      .switched = rule->switched,
                                      .rate = rate_print(setting->rate, rate),
                                      .consistency = rule->mode,

@@ -6,6 +6,7 @@
 #include "rules/value/quote.h"
 
 const char number_too_large[] = "it does not fit into 64 bits";
+const char number_varies[] = "month and year vary in length: use 30day or 365day";
 
 bool number_stop(struct number_reader *r, const char *why, struct text where)
 {
@@ -178,7 +179,7 @@ bool number_letter_at(struct text t, size_t i)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
 }
 
-bool number_read_unit(struct number_reader *r, const struct unit *rows, const struct unit **unit)
+bool number_read_name(struct number_reader *r, const struct unit *rows, const struct unit **unit)
 {
     number_skip_blanks(r);
     struct text name = {r->rest.at, 0};
@@ -194,8 +195,13 @@ bool number_read_unit(struct number_reader *r, const struct unit *rows, const st
         r->units = rows;
         return number_stop(r, "unknown unit", name);
     }
-    return (*unit)->times != 0 ||
-           number_stop(r, "month and year vary in length: use 30day or 365day", TEXT(""));
+    return true;
+}
+
+bool number_read_unit(struct number_reader *r, const struct unit *rows, const struct unit **unit)
+{
+    return number_read_name(r, rows, unit) &&
+           ((*unit)->times != 0 || number_stop(r, number_varies, TEXT("")));
 }
 
 bool number_read_scaled(struct number_reader *r, const struct unit *rows, struct fraction *f)

@@ -47,7 +47,9 @@ void number_skip_blanks(struct number_reader *r); /* spaces and tabs */
 
 /* Reads a number: "1", "1.5", "1_000"; "007" is 7. */
 bool number_read(struct number_reader *r, struct fraction *f);
-/* Reads one of the units, which must be present and have a fixed length; blanks may precede it. */
+/* Reads one of the units, which must be present; blanks may precede it. */
+bool number_read_name(struct number_reader *r, const struct unit *rows, const struct unit **unit);
+/* Does the same; the unit must have a fixed length. */
 bool number_read_unit(struct number_reader *r, const struct unit *rows, const struct unit **unit);
 /* Reads a number and a unit, which may be left out. */
 bool number_read_scaled(struct number_reader *r, const struct unit *rows, struct fraction *f);
@@ -60,5 +62,6 @@ bool number_to_whole(struct number_reader *r, const struct fraction *f, const ch
                      uint64_t *out);
 
 extern const char number_too_large[]; /* the reason if 64 bits are not enough */
+extern const char number_varies[];    /* the reason if a unit has no fixed length */
 
 #endif

@@ -55,11 +55,12 @@ static bool read_slash(struct number_reader *r)
 static bool read_one(struct number_reader *r, uint64_t *ns)
 {
     const struct unit *unit;
-    if (!number_read_unit(r, units_of_time, &unit) || !number_read_end(r)) {
+    if (!number_read_name(r, units_of_time, &unit) || !number_read_end(r)) {
         return false;
     }
-    *ns = unit->times;
-    return true;
+    bool month = strcmp(unit->symbol, "month") == 0;
+    *ns = month ? WEIR_MONTH : unit->times;
+    return *ns != 0 || number_stop(r, number_varies, TEXT(""));
 }
 
 /* Reads a number if nothing else is left, and returns true; otherwise reads nothing. */
@@ -99,6 +100,9 @@ static bool to_rate(struct number_reader *r, const struct fraction *count, uint6
     }
     if (period_ns == 0) {
         return number_stop(r, "the period is zero", TEXT(""));
+    }
+    if (period_ns == WEIR_MONTH && count->bottom != 1) {
+        return number_stop(r, "a count per month must be whole", TEXT(""));
     }
     if (count->top > UINT64_MAX || count->bottom > UINT64_MAX / period_ns) {
         return number_stop(r, number_too_large, TEXT(""));

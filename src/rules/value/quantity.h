@@ -30,8 +30,9 @@ struct rate {
  * Reads "5/min", "0.5/s", "1k/min", "1.5M/day", "20/90s", "3/1h30m" or "100 / min": a count as
  * count_parse() reads it, a slash, and a duration or a unit of time alone, which means one of it. A
  * decimal count becomes the smallest whole count with a longer period: 0.5/s is 1 per 2 s, 1.5/s is
- * 3 per 2 s, 2.0/s is 2 per 1 s; a whole count is kept: 2/2s is not 1/s. Month and year are refused
- * with a hint, because their length varies. Zero and numbers that do not fit 64 bits are errors. A
+ * 3 per 2 s, 2.0/s is 2 per 1 s; a whole count is kept: 2/2s is not 1/s. "100/month" is a
+ * whole count per calendar month (period_ns is WEIR_MONTH). Other months and years are refused with
+ * a hint, because their length varies. Zero and numbers that do not fit 64 bits are errors. A
  * bare number after the slash ("3/10") is an error if bare_ns is 0; otherwise it counts in units of
  * bare_ns (weir replay: the unit of its timestamps).
  */

@@ -87,8 +87,9 @@ const char *rate_print(struct rate rate, char *buffer)
 {
     struct number count = shortest(rate.count, units_of_count);
     struct number period = shortest(rate.period_ns, units_of_time);
-    bool one = strcmp(period.digits, "1") == 0;
+    bool month = rate.period_ns == WEIR_MONTH;
+    bool one = strcmp(period.digits, "1") == 0 || month;
     (void)snprintf(buffer, QUANTITY_MAX, "%s%s/%s%s", count.digits, count.unit,
-                   one ? "" : period.digits, period.unit);
+                   one ? "" : period.digits, month ? "month" : period.unit);
     return buffer;
 }

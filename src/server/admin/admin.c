@@ -71,12 +71,10 @@ static void put_messages(struct buffer *body, const json_t *messages)
 void admin_reply_refused(struct exchange *x, int e, const struct weir_error *error,
                          json_t *messages)
 {
-    struct connection *c = x->connection;
     if (e != WEIR_ERULES) {
         http_reply_failure(x, e, error);
         return;
     }
-    count_own(&c->worker->counts.bad_requests[c->protocol->kind], 1);
     http_put_problem(&x->body, 422, error->text, 0);
     put_messages(&x->body, messages);
     http_reply(x, 422, "application/problem+json", NULL);

@@ -25,7 +25,7 @@
  *
  * /v1/limits gives {"limits":[{"name","tier","algorithm","rate" ("100/min"),"count","period_ms",
  * "burst","shadow" (by the rules),"mode","keys","capacity","blocks","bytes","allowed","denied",
- * "never","evicted","reclaimed","full_denied","full_allowed","missing","shadow_denied",
+ * "never","shadow_denied","evicted","reclaimed","full_denied","full_allowed","missing",
  * "consistency" (local, exact, leased, synced),"degraded" (answers without the store)},...]}.
  * Each tier, and each different rate of overrides, is an item. The built-in limit "adhoc" is the
  * last item; its rate, count, period_ms and burst are null, because they come with each call.
@@ -33,8 +33,9 @@
  * blocked, -1: without end). /v1/status gives {"version","state" (starting, ready,
  * draining),"uptime_s","pid","threads","generation","config" (path; null: none, or not for the role
  * check),"mode",
- * "connections":{"resp":N,...},"requests":{"resp":N,...},"decisions":{"allow","deny","never"},
- * "memory_bytes","cpu_seconds"}.
+ * "connections":{"resp":N,...},"requests":{"resp":N,...},"results":{"allow","deny","error",
+ * "overload","other"},"decisions":{"allow","deny","never","shadow_deny"},"memory_bytes",
+ * "cpu_seconds"}.
  *
  * Every change is logged at LEVEL_AUDIT with the client's address and role and what was changed.
  * Errors are problem+json as on the other listener. If rules were refused (422), the problem has
@@ -53,6 +54,7 @@
 
 /* Tables of routes; `path` is NULL after the last row. */
 extern const struct http_route admin_status_routes[];   /* state, metrics, keys denied most */
+extern const struct http_route admin_metrics_routes[];  /* of the listener for metrics */
 extern const struct http_route admin_limits_routes[];   /* limits, and the rules as a whole */
 extern const struct http_route admin_keys_routes[];     /* keys */
 extern const struct http_route admin_settings_routes[]; /* the log's level, the kill switch */

@@ -70,6 +70,7 @@ static const struct {
     {"allowed", offsetof(struct weir_stats, allowed), BY_ALL},
     {"denied", offsetof(struct weir_stats, denied), BY_ALL},
     {"never", offsetof(struct weir_stats, never), BY_ALL},
+    {"shadow_denied", offsetof(struct weir_stats, shadow_denied), BY_ALL},
     {"evicted", offsetof(struct weir_stats, evicted), BY(WEIR_RULES_LOCAL)},
     {"reclaimed", offsetof(struct weir_stats, reclaimed), BY(WEIR_RULES_LOCAL)},
     {"full_denied", offsetof(struct weir_stats, full_denied), BY(WEIR_RULES_LOCAL)},
@@ -96,15 +97,15 @@ static json_t *make_item(const struct weir_rules_limit *limit)
     static const char *const modes[] = {"local", "exact", "leased", "synced"};
     uint64_t degraded = limit->degraded[0] + limit->degraded[1] + limit->degraded[2];
     bool rated = limit->rate != NULL;
-    return json_pack(
-        "{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:b, s:s, s:I, s:I, s:s, s:I}", "name", limit->name,
-        "tier", limit->tier, "algorithm", weir_algorithm_name(limit->algorithm), "rate",
-        limit->rate, "count", number_or_null(rated, limit->count), "period_ms",
-        number_or_null(rated, limit->period_ns / WEIR_MILLISECOND), "burst",
-        number_or_null(rated, limit->burst), "shadow", limit->shadow, "mode",
-        limit->shadow || limit->switched ? "shadow" : "enforce", "missing",
-        (json_int_t)limit->missing, "shadow_denied", (json_int_t)limit->shadow_denied,
-        "consistency", modes[limit->consistency & 3], "degraded", (json_int_t)degraded);
+    return json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:b, s:s, s:I, s:s, s:I}", "name",
+                     limit->name, "tier", limit->tier, "algorithm",
+                     weir_algorithm_name(limit->algorithm), "rate", limit->rate, "count",
+                     number_or_null(rated, limit->count), "period_ms",
+                     number_or_null(rated, limit->period_ns / WEIR_MILLISECOND), "burst",
+                     number_or_null(rated, limit->burst), "shadow", limit->shadow, "mode",
+                     limit->shadow || limit->switched ? "shadow" : "enforce", "missing",
+                     (json_int_t)limit->missing, "consistency", modes[limit->consistency & 3],
+                     "degraded", (json_int_t)degraded);
 }
 
 static int list_one(void *arg, const struct weir_rules_limit *limit)

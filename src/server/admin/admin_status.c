@@ -14,7 +14,7 @@
 
 /* ---- status ---- */
 
-static json_t *by_protocol(const uint64_t *counts)
+static json_t *by_listener(const uint64_t *counts)
 {
     json_t *all = json_object();
     for (unsigned i = 0; i < PROTOCOLS; i++) {
@@ -23,17 +23,44 @@ static json_t *by_protocol(const uint64_t *counts)
     return all;
 }
 
+/* Returns the requests of each listener; in *results those of each result. */
+static json_t *requests(const struct numbers *n, json_t **results)
+{
+    static const struct {
+        const char *name;
+        enum request_result result;
+    } rows[] = {{"allow", REQUEST_ALLOW},
+                {"deny", REQUEST_DENY},
+                {"error", REQUEST_ERROR},
+                {"overload", REQUEST_OVERLOAD},
+                {"other", REQUEST_OTHER}};
+    uint64_t sums[PROTOCOLS] = {0};
+    *results = json_object();
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t sum = 0;
+        for (unsigned listener = 0; listener < PROTOCOLS; listener++) {
+            sum += n->counts.requests[rows[i].result][listener];
+            sums[listener] += n->counts.requests[rows[i].result][listener];
+        }
+        (void)json_object_set_new(*results, rows[i].name, json_integer((json_int_t)sum));
+    }
+    return by_listener(sums);
+}
+
 static json_t *decisions(const struct numbers *n)
 {
     json_int_t allow = 0;
     json_int_t deny = 0;
     json_int_t never = 0;
+    json_int_t shadow = 0;
     for (size_t i = 0; i < n->limits_count; i++) {
         allow += (json_int_t)n->limits[i].stats.allowed;
         deny += (json_int_t)n->limits[i].stats.denied;
         never += (json_int_t)n->limits[i].stats.never;
+        shadow += (json_int_t)n->limits[i].stats.shadow_denied;
     }
-    return json_pack("{s:I, s:I, s:I}", "allow", allow, "deny", deny, "never", never);
+    return json_pack("{s:I, s:I, s:I, s:I}", "allow", allow, "deny", deny, "never", never,
+                     "shadow_deny", shadow);
 }
 
 /* Returns the path of the rules, or null; a reload may change it. */
@@ -51,14 +78,16 @@ static json_t *make_status(const struct exchange *x, const struct numbers *n)
     uint64_t now = clock_unix_ns();
     uint64_t up_ns = now > n->started_ns ? now - n->started_ns : 0;
     bool shadow = weir_rules_shadow_get(x->server->rules, NULL) == 1;
+    json_t *results;
+    json_t *asked = requests(n, &results);
     return json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:I, s:f}", "version",
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:f}", "version",
         weir_version(), "state", states[load_acquire(&x->server->state)], "uptime_s",
         (json_int_t)(up_ns / WEIR_SECOND), "pid", (json_int_t)getpid(), "threads",
         (json_int_t)x->server->threads, "generation", (json_int_t)n->rules.generation, "config",
         x->role >= ROLE_ADMIN ? config_of(x->server->rules) : json_null(), "mode",
-        shadow ? "shadow" : "enforce", "connections", by_protocol(n->counts.open), "requests",
-        by_protocol(n->counts.requests), "decisions", decisions(n), "memory_bytes",
+        shadow ? "shadow" : "enforce", "connections", by_listener(n->counts.open), "requests",
+        asked, "results", results, "decisions", decisions(n), "memory_bytes",
         (json_int_t)n->process.resident_bytes, "cpu_seconds", (double)n->process.cpu_ns / 1e9);
 }
 
@@ -149,5 +178,11 @@ const struct http_route admin_status_routes[] = {
     {"GET", "/metrics", HTTP_AT, ROLE_CHECK, run_metrics, "metrics for Prometheus"},
     {"GET", "/v1/status", HTTP_AT, ROLE_CHECK, run_status, "the program: state, requests, memory"},
     {"GET", "/v1/top", HTTP_AT, ROLE_ADMIN, run_top, "keys that are denied most: ?n=20"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+};
+
+/* On the listener for metrics alone. */
+const struct http_route admin_metrics_routes[] = {
+    {"GET", "/metrics", HTTP_AT, ROLE_NONE, run_metrics, "metrics for Prometheus"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

@@ -6,7 +6,7 @@
 /* Where the numbers of a row are, and which label they get. */
 enum scope {
     OF_LIMIT,    /* offsets in struct limit_numbers; label limit */
-    OF_PROTOCOL, /* offsets of arrays in struct worker_counts; label protocol */
+    OF_LISTENER, /* offsets of arrays in struct worker_counts; label listener */
     OF_ALL,      /* offsets in struct numbers */
     OF_VERSION,  /* the number 1, with the version as label */
     /* Only with a fleet: */
@@ -16,7 +16,7 @@ enum scope {
     OF_ENDPOINT /* offsets in struct fleet_endpoint_numbers; label endpoint */
 };
 
-#define SERIES_MAX 4
+#define SERIES_MAX 5
 
 struct metric {
     /* ..._total is a counter, ..._duration_seconds a histogram; ..._seconds... is counted in ns. */
@@ -46,11 +46,10 @@ struct metric {
 static const struct metric metrics[] = {
     /* limits */
     SERIES("weir_decisions_total", OF_LIMIT,
-           "Decisions of a limit, with its tiers and overrides. Peeks are not counted.", "verdict",
-           {"allow", LIMIT(stats.allowed)}, {"deny", LIMIT(stats.denied)},
-           {"never", LIMIT(stats.never)}),
-    ONE("weir_shadow_denied_total", OF_LIMIT, LIMIT(shadow_denied),
-        "Requests that a limit in shadow mode would have denied."),
+           "Decisions of a limit, with its tiers and overrides. shadow_deny: the limit would have "
+           "denied, but was in shadow mode, so that the request passed. Peeks are not counted.",
+           "verdict", {"allow", LIMIT(stats.allowed)}, {"deny", LIMIT(stats.denied)},
+           {"never", LIMIT(stats.never)}, {"shadow_deny", LIMIT(stats.shadow_denied)}),
     ONE("weir_missing_key_total", OF_LIMIT, LIMIT(missing),
         "Requests that a limit applied to, but that had no value for its key."),
     ONE("weir_table_keys", OF_LIMIT, LIMIT(stats.keys),
@@ -134,14 +133,19 @@ static const struct metric metrics[] = {
         "Requests that waited for the store and whose client closed the connection before the "
         "answer."),
     /* requests */
-    ONE("weir_decision_duration_seconds", OF_PROTOCOL, COUNT(took),
+    ONE("weir_decision_duration_seconds", OF_LISTENER, COUNT(took),
         "Time from the arrival of a request to the end of its reply. Each of several requests that "
         "arrive together counts with the time of all of them."),
-    ONE("weir_requests_total", OF_PROTOCOL, COUNT(requests), "Requests that were received."),
-    ONE("weir_bad_requests_total", OF_PROTOCOL, COUNT(bad_requests),
-        "Requests that were malformed or could not be answered."),
-    ONE("weir_overload_total", OF_PROTOCOL, COUNT(overloaded),
-        "Requests that were refused because they had waited for longer than --max-age."),
+    SERIES("weir_requests_total", OF_LISTENER,
+           "Requests that were answered, each counted once however many limits applied, by what "
+           "the reply said: the request may pass (allow) or not (deny), it was malformed, refused "
+           "or could not be answered (error), it was refused because it had waited for longer than "
+           "--max-age (overload), or it asked for no decision (other). Each question of a batch is "
+           "a request.",
+           "result", {"allow", COUNT(requests[REQUEST_ALLOW])},
+           {"deny", COUNT(requests[REQUEST_DENY])}, {"error", COUNT(requests[REQUEST_ERROR])},
+           {"overload", COUNT(requests[REQUEST_OVERLOAD])},
+           {"other", COUNT(requests[REQUEST_OTHER])}),
     ONE("weir_access_refused_total", OF_ALL, ALL(counts.refused_access),
         "Requests that were refused because of a wrong secret or a missing role."),
     ONE("weir_access_delayed_total", OF_ALL, ALL(counts.delayed),
@@ -170,8 +174,8 @@ static const struct metric metrics[] = {
            {"limit", ALL(reservations.refused[ROOM_NOT_OF_LIMIT])},
            {"client", ALL(reservations.refused[ROOM_NOT_OF_CLIENT])}),
     /* connections */
-    ONE("weir_connections", OF_PROTOCOL, COUNT(open), "Connections that are open."),
-    ONE("weir_connections_accepted_total", OF_PROTOCOL, COUNT(accepted),
+    ONE("weir_connections", OF_LISTENER, COUNT(open), "Connections that are open."),
+    ONE("weir_connections_accepted_total", OF_LISTENER, COUNT(accepted),
         "Connections that were accepted."),
     SERIES("weir_connections_refused_total", OF_ALL,
            "Connections that were refused because of the bound for all clients (total) or for one "
@@ -318,7 +322,7 @@ static void put_times(struct buffer *out, const struct metric *m, struct sample 
     put_sample(out, m, &s);
 }
 
-/* Puts all series of a row for one limit, protocol, endpoint or the server. */
+/* Puts all series of a row for one limit, listener, endpoint or the server. */
 static void put_series(struct buffer *out, const struct metric *m, struct sample s,
                        const char *base)
 {
@@ -344,11 +348,11 @@ static void put_limits(struct buffer *out, const struct metric *m, const struct 
     }
 }
 
-static void put_protocols(struct buffer *out, const struct metric *m, const struct numbers *n)
+static void put_listeners(struct buffer *out, const struct metric *m, const struct numbers *n)
 {
     size_t each = is_histogram(m) ? sizeof(struct histogram) : sizeof(uint64_t);
     for (unsigned p = 0; p < PROTOCOLS; p++) {
-        struct sample s = {.scope = "protocol", .of = protocol_of(p)->name};
+        struct sample s = {.scope = "listener", .of = protocol_of(p)->name};
         put_series(out, m, s, (const char *)&n->counts + p * each);
     }
 }
@@ -374,8 +378,8 @@ static void put_metric(struct buffer *out, const struct metric *m, const struct 
     case OF_FAILURE:
         put_limits(out, m, n);
         break;
-    case OF_PROTOCOL:
-        put_protocols(out, m, n);
+    case OF_LISTENER:
+        put_listeners(out, m, n);
         break;
     case OF_ENDPOINT:
         put_endpoints(out, m, n);

@@ -58,7 +58,6 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     add_words(&from->stats.allowed, &limit->stats.allowed,
               sizeof from->stats - offsetof(struct weir_stats, allowed));
     limit->missing += from->missing;
-    limit->shadow_denied += from->shadow_denied;
     limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
     limit->remembered += from->remembered;
     limit->on_store_failure = from->on_store_failure; /* the same for all its tiers */

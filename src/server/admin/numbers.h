@@ -12,7 +12,6 @@ struct limit_numbers {
     char name[WEIR_RULES_NAME];
     struct weir_stats stats;
     uint64_t missing;
-    uint64_t shadow_denied;
     bool remote; /* a fleet decides it; the rest is for such limits only */
     int on_store_failure;
     uint64_t degraded;

@@ -68,7 +68,8 @@ static int ask_here(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct w
                               .key_len = len,
                               .cost = cost,
                               .max_wait_ns = time_ns,
-                              .mode = k->verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK};
+                              .mode = k->verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK,
+                              .flags = key_flags(k)};
     return weir_ask_at(limiter, &q, now, a);
 }
 
@@ -95,6 +96,7 @@ static int ask_fleet(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct 
     k->part = (struct remote_part){
         .limit = k->found.remote, .shard = k->found.shard, .key = k->key, .cost = cost};
     k->question = (struct remote_question){.verb = k->verb,
+                                           .shadow = k->found.told.shadow,
                                            .parts = &k->part,
                                            .n = 1,
                                            .time_ns = time_ns,
@@ -245,11 +247,9 @@ void key_answer(const struct key_ask *k, const struct weir_answer *said)
     answer_from_limit(said, k->limit, &k->found.told, k->answer);
 }
 
-void key_note(const struct key_ask *k, const struct weir_answer *said)
+void key_note(const struct key_ask *k)
 {
     if (k->answer->verdict != WEIR_ALLOW) {
         top_denied(NULL, k->answer->limit, k->key.at, k->key.len);
-    } else if (said->verdict != WEIR_ALLOW) {
-        weir_rules_count_shadow(&k->found.told);
     }
 }

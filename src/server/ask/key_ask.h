@@ -78,8 +78,14 @@ int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_st
 
 /* Sets k->answer to what the limit has said. */
 void key_answer(const struct key_ask *k, const struct weir_answer *said);
-/* After that: counts the key as denied, or as one that a limit in shadow mode would have denied. */
-void key_note(const struct key_ask *k, const struct weir_answer *said);
+/* After that: counts the key as denied, if it was. */
+void key_note(const struct key_ask *k);
+
+/* Returns the flags of a question: the limit in shadow mode counts its denials apart. */
+static inline unsigned key_flags(const struct key_ask *k)
+{
+    return k->found.told.shadow ? WEIR_SHADOW : 0;
+}
 
 /* Returns the cost of a question that names none. */
 static inline uint64_t key_own_cost(const struct key_ask *k)

@@ -31,7 +31,8 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
                   .about = "units; default: the limit's own cost, or 1"},
     [ASK_MAX_WAIT] =
         {"max_wait_ms", ASK_NUMBER, .most = MS_MAX,
-         .about = "allow the request, with a delay_ms, if it has to wait no longer than this"},
+         .about = "allow the request, with a delay_ms, if no bucket that applies makes it wait "
+                  "longer than this"},
     [ASK_ATTRIBUTES] = {.name = "attributes",
                         .kind = ASK_PAIRS,
                         .about = "attributes of the request, which the rules match"},
@@ -93,7 +94,7 @@ static int on_checked(struct key_ask *k, int error, const struct remote_answer *
         key_answer(k, &said->answer);
     }
     if (error == 0 && k->verb != REMOTE_PEEK) {
-        key_note(k, &said->answer);
+        key_note(k);
     }
     return error;
 }
@@ -137,9 +138,9 @@ static int run_check(struct asker *asker, enum operation operation, const struct
 
 /* ---- throttle: a rate that comes with the question ---- */
 
-bool throttle_denies(const struct server *server, const struct weir_question *q)
+bool throttle_denies(const struct weir_question *q)
 {
-    bool shadow = load_relaxed(&server->adhoc_shadow) != 0;
+    bool shadow = (q->flags & WEIR_SHADOW) != 0;
     if (!shadow && q->mode != WEIR_PEEK) {
         top_denied(NULL, SERVER_ADHOC, q->key, q->key_len);
     }
@@ -161,13 +162,14 @@ static int run_throttle(struct asker *asker, enum operation operation, const str
     }
     struct weir_question q = {.key = ask->parts[0].at,
                               .key_len = ask->parts[0].len,
-                              .cost = ask->number[ASK_COST] != 0 ? ask->number[ASK_COST] : 1};
+                              .cost = ask->number[ASK_COST] != 0 ? ask->number[ASK_COST] : 1,
+                              .flags = throttle_flags(asker->server)};
     uint64_t interval_ns = found.window_ns / ask->number[ASK_COUNT];
     int e = interval_ns == 0 ? WEIR_ERATE
                              : weir_throttle_at(limiter, interval_ns, ask->number[ASK_BURST] + 1,
                                                 &q, asker->now_ns, &a);
     if (e == 0) {
-        found.shadow = a.verdict != WEIR_ALLOW && !throttle_denies(asker->server, &q);
+        found.shadow = a.verdict != WEIR_ALLOW && !throttle_denies(&q);
         answer_from_limit(&a, (struct weir_rules_value){SERVER_ADHOC, strlen(SERVER_ADHOC)}, &found,
                           answer);
     }

@@ -6,6 +6,7 @@
 #ifndef WEIR_SERVER_ASK_OPERATIONS_H
 #define WEIR_SERVER_ASK_OPERATIONS_H
 
+#include "base/atomic.h"
 #include "rules/file/config.h"
 #include "server/ask/answer.h"
 
@@ -108,9 +109,15 @@ extern const struct operation_row operation_rows[OPERATIONS];
 /* Returns the operation of that name, or OPERATIONS. */
 enum operation operation_by_name(struct text name);
 
+/* Returns the flags of a question to the built-in limit: WEIR_SHADOW while the kill switch is on. */
+static inline unsigned throttle_flags(const struct server *server)
+{
+    return load_relaxed(&server->adhoc_shadow) != 0 ? WEIR_SHADOW : 0;
+}
+
 /* Returns whether a denial by the built-in limit is told to the client, and counts its key as denied
- * if it is. While the kill switch is on, it is not. */
-bool throttle_denies(const struct server *server, const struct weir_question *q);
+ * if it is. A question with WEIR_SHADOW is never denied. */
+bool throttle_denies(const struct weir_question *q);
 
 /*
  * Runs it, if the client's role allows it (otherwise WEIR_EACCES; protocols that have an answer of
@@ -120,5 +127,15 @@ bool throttle_denies(const struct server *server, const struct weir_question *q)
  */
 int operation_run(struct asker *asker, enum operation operation, const struct ask *ask,
                   struct answer *answer, struct weir_error *error);
+
+/* Returns how a request counts whose operation has ended, with an error (WEIR_E...) or an answer. */
+static inline enum request_result operation_result(enum operation operation, int error,
+                                                   const struct answer *answer)
+{
+    return error != 0                           ? REQUEST_ERROR
+           : !operation_rows[operation].decides ? REQUEST_OTHER
+           : answer->verdict == WEIR_ALLOW      ? REQUEST_ALLOW
+                                                : REQUEST_DENY;
+}
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/maths.h"
+#include "limit/limiter.h"
 #include "rules/file/config.h"
 #include "server/ask/reservations_table.h"
 
@@ -72,7 +73,7 @@ static int on_reserved(struct key_ask *k, int error, const struct remote_answer 
     struct held *held = m->entry->held;
     if (error == 0) {
         key_answer(k, &said->answer);
-        key_note(k, &said->answer);
+        key_note(k);
         m->entry->uncharged =
             said->answer.verdict != WEIR_ALLOW || (said->answer.flags & REMOTE_DEGRADED) != 0;
     }
@@ -97,8 +98,10 @@ static int begin_reserve(struct key_ask *k)
                                       : key_ask(k, REMOTE_CHECK, cost, 0, on_reserved);
     }
     struct remote_answer said;
-    int e = weir_reserve_at(k->limiter, k->key.at, k->key.len, cost, m->ttl_ns, m->now_ns,
-                            &m->entry->handle, &said.answer);
+    struct weir_question ask = {
+        .key = k->key.at, .key_len = k->key.len, .cost = cost, .flags = key_flags(k)};
+    int e =
+        limiter_reserve(k->limiter, &ask, m->ttl_ns, m->now_ns, &m->entry->handle, &said.answer);
     return on_reserved(k, e, &said);
 }
 

@@ -69,9 +69,11 @@ void http_run_operation(struct exchange *x)
 
 /* ---- batches ---- */
 
-static void put_item(struct buffer *body, int e, const struct answer *a,
+/* Puts the answer to one question, and counts it. */
+static void put_item(struct worker *w, struct buffer *body, int e, const struct answer *a,
                      const struct weir_error *error)
 {
+    worker_count_requests(w, PROTOCOL_HTTP, operation_result(OPERATION_CHECK, e, a), 1);
     if (e == 0) {
         http_put_answer(body, a, OPERATION_CHECK);
     } else {
@@ -85,7 +87,7 @@ static void put_part_later(struct pending *part)
 {
     struct buffer *body = &part->batch->body;
     struct weir_error error = {0};
-    put_item(body, part->error, &part->answer, &error);
+    put_item(part->worker, body, part->error, &part->answer, &error);
     buffer_put(body, buffer_text(&part->body));
 }
 
@@ -98,6 +100,7 @@ static void put_batch_later(struct pending *batch)
     }
     buffer_put(&x.body, buffer_text(&batch->body));
     x.body.full = x.body.full || batch->body.full;
+    x.result = REQUEST_UNTOLD;
     http_reply(&x, 200, "application/json", NULL);
     buffer_finish(&x.body);
 }
@@ -122,7 +125,7 @@ static void answer_each(struct exchange *x, struct text questions, struct pendin
         if (e == ANSWER_LATER) {
             pending_keep_part(asker.pending, batch, &x->body, put_part_later);
         } else {
-            put_item(&x->body, e, &a, &error);
+            put_item(x->connection->worker, &x->body, e, &a, &error);
         }
     }
     buffer_put(&x->body, TEXT("]}"));
@@ -144,6 +147,7 @@ static void answer_batch(struct exchange *x, struct text questions)
         return;
     }
     pending_destroy(batch);
+    x->result = REQUEST_UNTOLD;
     http_reply(x, 200, "application/json", NULL);
 }
 

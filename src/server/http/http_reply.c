@@ -299,9 +299,20 @@ static void put_limit(const struct exchange *x, int status, const struct answer 
     }
 }
 
+/* Counts a request that is being answered. */
+static void count(const struct exchange *x, int status, const struct answer *a)
+{
+    enum request_result result = x->result != REQUEST_OTHER ? x->result
+                                 : a != NULL                ? operation_result(x->operation, 0, a)
+                                 : status >= 400            ? REQUEST_ERROR
+                                                            : REQUEST_OTHER;
+    worker_count_requests(x->connection->worker, x->connection->protocol->kind, result, 1);
+}
+
 void http_reply(struct exchange *x, int status, const char *type, const struct answer *a)
 {
     struct buffer *out = x->out;
+    count(x, status, a);
     buffer_put(out, TEXT("HTTP/1.1 "));
     buffer_put_i64(out, status);
     buffer_put_char(out, ' ');
@@ -362,8 +373,6 @@ void http_reply_answer(struct exchange *x, int status, const struct answer *a)
 
 static void reply_problem(struct exchange *x, int status, const char *detail, int reason)
 {
-    struct connection *c = x->connection;
-    count_own(&c->worker->counts.bad_requests[c->protocol->kind], 1);
     http_put_problem(&x->body, status, detail, reason);
     http_reply(x, status, "application/problem+json", NULL);
 }

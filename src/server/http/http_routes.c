@@ -44,6 +44,7 @@ static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
     [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, health_routes, http_openapi_routes},
     [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
                         http_key_routes, admin_settings_routes, health_routes, http_openapi_routes},
+    [PROTOCOL_METRICS] = {admin_metrics_routes, health_routes},
 };
 
 const struct http_route *const *http_routes(enum server_protocol listener)
@@ -113,20 +114,20 @@ static bool fits(struct exchange *x, const struct http_route *row)
 /* Returns whether the request may run; replies if not. */
 static bool admits(struct exchange *x, const struct http_route *row)
 {
-    bool admin = x->connection->protocol->kind == PROTOCOL_ADMIN;
-    if (!admin && x->connection->beyond && !is_health(row)) {
+    bool operates = !connection_is_client(x->connection->protocol);
+    if (!operates && x->connection->beyond && !is_health(row)) {
         count_own(&x->connection->worker->counts.refused, 1);
         http_reply_problem(x, 503, "there are too many connections");
         return false;
     }
     /* Operators are never refused as stale. */
-    if (!admin && worker_is_stale(x->connection->worker, x->request->method.at) &&
+    if (!operates && worker_is_stale(x->connection->worker, x->request->method.at) &&
         !is_health(row)) {
-        count_own(&x->connection->worker->counts.overloaded[PROTOCOL_HTTP], 1);
+        x->result = REQUEST_OVERLOAD;
         http_reply_problem(x, 503, "the request has waited for too long");
         return false;
     }
-    if (row->role != ROLE_NONE && (!http_is_ours(x) || (admin && !admin_admits(x)))) {
+    if (row->role != ROLE_NONE && (!http_is_ours(x) || (operates && !admin_admits(x)))) {
         return false;
     }
     return http_may(x, row->role);
@@ -169,7 +170,6 @@ static struct exchange begin(struct connection *c, const struct http_request *re
 static bool answer(struct connection *c, const struct http_request *request)
 {
     struct exchange x = begin(c, request);
-    count_own(&c->worker->counts.requests[c->protocol->kind], 1);
     const struct http_route *row = route(&x);
     if (row != NULL) {
         row->run(&x);
@@ -186,9 +186,6 @@ static bool refuse_head(struct connection *c, const struct http_request *request
     struct exchange x = begin(c, request);
     x.close = true;
     bool refused = route(&x) == NULL;
-    if (refused) {
-        count_own(&c->worker->counts.requests[c->protocol->kind], 1);
-    }
     buffer_finish(&x.body);
     return refused;
 }
@@ -343,6 +340,17 @@ const struct protocol protocol_admin = {
     .address = "127.0.0.1:8082",
     .roles = {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}, /* it shows keys */
     .kind = PROTOCOL_ADMIN,
+    .refusal = REFUSAL,
+    .reserve = true,
+    .session_bytes = sizeof(struct http_session),
+    .consume = consume,
+};
+
+/* No role uses it, so it needs no secret at any address. */
+const struct protocol protocol_metrics = {
+    .name = "metrics",
+    .address = "off",
+    .kind = PROTOCOL_METRICS,
     .refusal = REFUSAL,
     .reserve = true,
     .session_bytes = sizeof(struct http_session),

@@ -26,12 +26,13 @@ struct exchange {
     const struct http_request *request;
     struct buffer *out;
     uint64_t now_ns;
-    enum role role;           /* the client's */
-    bool close;               /* end the connection after the reply */
-    enum operation operation; /* whose answer this is */
-    const char *detail;       /* of a denial: words for the client; NULL: none */
-    struct text allow;        /* for a 405: the methods that the path takes; len 0 otherwise */
-    struct buffer body;       /* body of the reply */
+    enum role role;             /* the client's */
+    bool close;                 /* end the connection after the reply */
+    enum operation operation;   /* whose answer this is */
+    enum request_result result; /* how the request counts; REQUEST_OTHER: as the reply says */
+    const char *detail;         /* of a denial: words for the client; NULL: none */
+    struct text allow;          /* for a 405: the methods that the path takes; len 0 otherwise */
+    struct buffer body;         /* body of the reply */
 };
 
 enum http_reach { HTTP_AT, HTTP_AT_OR_BELOW, HTTP_BELOW };

@@ -227,6 +227,15 @@ static void flush(struct connection *c)
 
 /* ---- reading ---- */
 
+static uint64_t count_answered(const struct worker_counts *counts, unsigned kind)
+{
+    uint64_t n = 0;
+    for (unsigned i = 0; i < REQUEST_RESULTS; i++) {
+        n += counts->requests[i][kind];
+    }
+    return n;
+}
+
 /*
  * Lets the protocol consume a batch of requests, and measures how long that takes. Each request of
  * the batch counts with the time of the whole batch, because all replies go out together; so two
@@ -236,10 +245,10 @@ static int64_t consume(struct connection *c, struct text input)
 {
     struct worker_counts *counts = &c->worker->counts;
     unsigned kind = c->protocol->kind;
-    uint64_t before = counts->requests[kind] - counts->deferred;
+    uint64_t before = count_answered(counts, kind);
     c->worker->began_ns = clock_boot_ns();
     int64_t used = c->protocol->consume(c, input);
-    uint64_t answered = counts->requests[kind] - counts->deferred - before;
+    uint64_t answered = count_answered(counts, kind) - before;
     if (answered > 0) {
         histogram_add(&counts->took[kind], clock_boot_ns() - c->worker->began_ns, answered);
     }

@@ -97,11 +97,9 @@ struct connection {
 bool connection_accept(struct worker *worker, uv_stream_t *listener,
                        const struct protocol *protocol);
 
-/* Returns whether the bound on clients applies. Operators have a bound of their own, so that they
- * can connect when there are too many clients. */
 static inline bool connection_is_client(const struct protocol *protocol)
 {
-    return protocol->kind != PROTOCOL_ADMIN;
+    return listener_is_for_clients(protocol->kind);
 }
 
 /* Returns how many connections there are for whom the bound of this one applies, and the bound. */

@@ -54,7 +54,8 @@ uint64_t connection_count(const struct connection *c, uint64_t *most)
     const struct worker *w = c->worker;
     bool client = connection_is_client(c->protocol);
     *most = client ? w->server->options.connections : SERVER_ADMIN_CONNECTIONS;
-    return client ? load_relaxed(&w->server->connections) : w->counts.open[PROTOCOL_ADMIN];
+    return client ? load_relaxed(&w->server->connections)
+                  : w->counts.open[PROTOCOL_ADMIN] + w->counts.open[PROTOCOL_METRICS];
 }
 
 static struct tally *tally_of(const struct connection *c)

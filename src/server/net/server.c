@@ -61,7 +61,7 @@ static void close_sockets(int *sockets)
 /* Returns the thread whose listener is bound first: thread 0, or the operators' thread. */
 static unsigned first_of(const struct server *server, unsigned protocol)
 {
-    return protocol == PROTOCOL_ADMIN ? server->threads : 0;
+    return listener_is_for_clients(protocol) ? 0 : server->threads;
 }
 
 static int duplicate(int fd, const char *address, int *out, struct weir_error *error)
@@ -73,7 +73,7 @@ static int duplicate(int fd, const char *address, int *out, struct weir_error *e
 static int bind_socket(struct server *server, unsigned protocol, int *fd, struct weir_error *error)
 {
     const char *given = server->options.listen[protocol];
-    enum listener_share share = protocol == PROTOCOL_ADMIN ? LISTENER_ALONE : LISTENER_FIRST;
+    enum listener_share share = listener_is_for_clients(protocol) ? LISTENER_FIRST : LISTENER_ALONE;
     int e = listener_open(given, share, fd, error);
     server->made_file[protocol] = e == 0 && listener_is_unix(given);
     return server->made_file[protocol] ? listener_permit(given, &server->options, error) : e;
@@ -110,7 +110,7 @@ static int open_sockets(struct server *server, unsigned number, int *sockets,
     for (unsigned i = 0; e == 0 && i < PROTOCOLS; i++) {
         server->failed = (int)i;
         bool opens = number == first_of(server, i);
-        bool shares = i != PROTOCOL_ADMIN && number < server->threads;
+        bool shares = listener_is_for_clients(i) && number < server->threads;
         unsigned given = server->options.given[i].count;
         if (given > 0 && (opens || shares)) {
             e = duplicate(server->options.given[i].fds[number % given], server->options.listen[i],
@@ -230,6 +230,17 @@ static unsigned threads_of(const struct server_options *o)
     return n > SERVER_THREADS_MAX ? SERVER_THREADS_MAX : n;
 }
 
+/* Returns whether a listener of operators is open. Sets those that are not given to "off". */
+static bool has_operators(struct server_options *o)
+{
+    bool some = false;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        o->listen[i] = o->listen[i] != NULL ? o->listen[i] : "off";
+        some = some || (!listener_is_for_clients(i) && strcmp(o->listen[i], "off") != 0);
+    }
+    return some;
+}
+
 int server_start(struct server *server, struct weir_error *error)
 {
     unsigned n = threads_of(&server->options);
@@ -238,7 +249,7 @@ int server_start(struct server *server, struct weir_error *error)
     set_default(&server->options.request_ms, SERVER_REQUEST_MS);
     set_default(&server->options.write_ms, SERVER_WRITE_MS);
     server->threads = n;
-    n += strcmp(server->options.listen[PROTOCOL_ADMIN], "off") != 0;
+    n += has_operators(&server->options);
     fit_files(&server->options, n, server->fleet.fleet != NULL, limiter_files(server->rules));
     server->started_ns = clock_unix_ns();
     server->loaded_ns = server->started_ns;

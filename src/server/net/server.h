@@ -68,12 +68,25 @@
 
 enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 
-enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOLS };
+/* The listeners. Those from PROTOCOL_ADMIN on are the operators', on a thread of their own. */
+enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOL_METRICS, PROTOCOLS };
+
+/* What the reply to a request said. */
+enum request_result {
+    REQUEST_OTHER,    /* it asked for no decision: PING, a peek, a page */
+    REQUEST_ALLOW,    /* it may pass */
+    REQUEST_DENY,     /* it may not pass, now or ever */
+    REQUEST_ERROR,    /* it was malformed, or refused, or could not be answered */
+    REQUEST_OVERLOAD, /* it was refused because it had waited for too long */
+    REQUEST_RESULTS,
+    REQUEST_UNTOLD = REQUEST_RESULTS /* it is counted later, or its parts are: not here */
+};
 
 struct protocol; /* connection.h */
 extern const struct protocol protocol_resp;
 extern const struct protocol protocol_http;
-extern const struct protocol protocol_admin; /* HTTP too, with other routes (http_routes.c) */
+extern const struct protocol protocol_admin;   /* HTTP too, with other routes (http_routes.c) */
+extern const struct protocol protocol_metrics; /* HTTP too: metrics and health, without secrets */
 
 /* Returns the protocol whose name, default address, roles and functions a listener has. */
 static inline const struct protocol *protocol_of(unsigned listener)
@@ -82,12 +95,20 @@ static inline const struct protocol *protocol_of(unsigned listener)
         [PROTOCOL_RESP] = &protocol_resp,
         [PROTOCOL_HTTP] = &protocol_http,
         [PROTOCOL_ADMIN] = &protocol_admin,
+        [PROTOCOL_METRICS] = &protocol_metrics,
     };
     return protocols[listener];
 }
 
+/* Returns whether the bounds of clients apply to a listener. Operators have bounds of their own, so
+ * that they can connect when there are too many clients. */
+static inline bool listener_is_for_clients(unsigned listener)
+{
+    return listener < PROTOCOL_ADMIN;
+}
+
 struct server_options {
-    const char *listen[PROTOCOLS];            /* "ADDRESS:PORT", "unix:PATH", "off" */
+    const char *listen[PROTOCOLS];            /* "ADDRESS:PORT", "unix:PATH", "off"; NULL: off */
     const struct protocol *speaks[PROTOCOLS]; /* what is spoken there; NULL: what its name says */
     unsigned threads;                         /* 0: as many as processors_allowed() says */
     unsigned connections; /* most clients of all threads; lowered to fit RLIMIT_NOFILE */

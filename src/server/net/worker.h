@@ -2,6 +2,7 @@
 #ifndef WEIR_SERVER_NET_WORKER_H
 #define WEIR_SERVER_NET_WORKER_H
 
+#include "base/atomic.h"
 #include "common/histogram.h"
 #include "server/net/connection.h"
 #include "server/net/overload.h"
@@ -12,10 +13,8 @@ struct worker_counts {
     uint64_t accepted[PROTOCOLS];
     uint64_t refused; /* connections beyond the bound of the server */
     uint64_t timed_out;
-    uint64_t requests[PROTOCOLS];
-    uint64_t bad_requests[PROTOCOLS];
-    uint64_t overloaded[PROTOCOLS];   /* requests refused because their input was too old */
-    uint64_t refused_address;         /* connections beyond the bound of one address */
+    uint64_t requests[REQUEST_RESULTS][PROTOCOLS]; /* when they are answered */
+    uint64_t refused_address;                      /* connections beyond the bound of one address */
     uint64_t replaced;                /* closed to make room, by the bound of the server */
     uint64_t replaced_address;        /* the same, by the bound of their address */
     uint64_t replaced_bytes;          /* those that kept the most bytes of their thread */
@@ -78,6 +77,16 @@ struct worker {
     struct top *top; /* keys it denies most (top_denied.h); server_stop() frees it */
     char read[SERVER_READ_BYTES];
 };
+
+/* Counts n requests of a listener that have been answered. Each question of a batch, and each
+ * command of an EXEC, is a request. */
+static inline void worker_count_requests(struct worker *worker, enum server_protocol listener,
+                                         enum request_result result, uint64_t n)
+{
+    if (result < REQUEST_RESULTS) {
+        count_own(&worker->counts.requests[result][listener], n);
+    }
+}
 
 /* Returns whether one more request may be answered before the present replies are written. */
 static inline bool connection_takes(const struct connection *c)

@@ -21,7 +21,9 @@ static void put_wrong(struct buffer *out)
 static void put_late(struct pending *p)
 {
     struct command c = resp_resume(p);
+    size_t before = buffer_len(c.out);
     put_wrong(c.out);
+    resp_count(&c, before);
 }
 
 static bool refuse_secret(struct command *c)

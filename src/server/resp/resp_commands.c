@@ -71,14 +71,11 @@ bool resp_takes(const struct command_row *row, unsigned argc)
 /* Returns false after an error reply. */
 static inline bool may_run(struct command *c, const struct command_row *row)
 {
-    struct worker_counts *counts = &c->connection->worker->counts;
     if (row == NULL) {
-        count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
         tell_unknown(c);
         return false;
     }
     if (!resp_takes(row, c->argc)) {
-        count_own(&counts->bad_requests[PROTOCOL_RESP], 1);
         tell_arguments(c, row);
         return false;
     }
@@ -149,6 +146,7 @@ void resp_keep(struct command *c, struct pending *p, pending_put_fn put)
 {
     p->wire.proto = c->proto;
     p->wire.operation = c->row->operation;
+    c->result = REQUEST_UNTOLD;
     if (c->batch != NULL) {
         pending_keep_part(p, c->batch, c->out, put);
     } else {
@@ -164,6 +162,20 @@ struct command resp_resume(const struct pending *p)
     return c;
 }
 
+static inline void count(const struct command *c, size_t reply_at)
+{
+    struct text replies = buffer_text(c->out);
+    bool failed =
+        c->result == REQUEST_OTHER && replies.len > reply_at && replies.at[reply_at] == '-';
+    worker_count_requests(c->connection->worker, PROTOCOL_RESP, failed ? REQUEST_ERROR : c->result,
+                          1);
+}
+
+void resp_count(const struct command *c, size_t reply_at)
+{
+    count(c, reply_at);
+}
+
 /* Answers a request. Returns true if the connection is to end after the reply. */
 static bool answer(struct connection *connection, const struct command_row *row, unsigned argc,
                    const struct text *argv, const struct weir_key *hashed)
@@ -173,8 +185,9 @@ static bool answer(struct connection *connection, const struct command_row *row,
     c.argv = argv;
     c.hashed = hashed;
     if (argc > 0) {
-        count_own(&connection->worker->counts.requests[PROTOCOL_RESP], 1);
+        size_t before = buffer_len(c.out);
         run(&c, row);
+        count(&c, before);
     }
     return c.close;
 }
@@ -212,8 +225,7 @@ static int64_t refuse_stale(struct connection *c, struct text input)
         input = text_after(input, request.used);
         n++;
     }
-    count_own(&w->counts.requests[PROTOCOL_RESP], n);
-    count_own(&w->counts.overloaded[PROTOCOL_RESP], n);
+    worker_count_requests(w, PROTOCOL_RESP, REQUEST_OVERLOAD, n);
     return used;
 }
 
@@ -285,7 +297,7 @@ static int64_t answer_alone(struct connection *c, const struct resp_request *req
         return 0;
     }
     if (got == RESP_BAD) {
-        count_own(&c->worker->counts.bad_requests[PROTOCOL_RESP], 1);
+        worker_count_requests(c->worker, PROTOCOL_RESP, REQUEST_ERROR, 1);
         resp_put_errorf(&c->worker->replies, "ERR %s", complaint);
         return CONNECTION_CLOSE;
     }

@@ -34,6 +34,7 @@ struct command {
     struct pending *batch;         /* EXEC: gets answers that come later; NULL: no EXEC runs */
     bool checking; /* before it is queued: reply if there is an error, and change nothing */
     bool close;    /* out: end the connection after the reply */
+    enum request_result result; /* out: how it counts; REQUEST_OTHER: an error, if it replied so */
 };
 
 #define COMMAND_NAME_BYTES 24 /* of the longest name, with its end */
@@ -105,6 +106,9 @@ void resp_run_discard(struct command *c);
 void resp_run_watch(struct command *c);
 
 /* ---- answers that come later (resp_commands.c) ---- */
+
+/* Counts a request whose reply begins at this byte of c->out. */
+void resp_count(const struct command *c, size_t reply_at);
 
 /* Lets `put` reply when the answer has come. `put` must begin with resp_resume(). Within EXEC the
  * answer is a part of the reply of EXEC. */

@@ -174,6 +174,7 @@ void resp_run_eval(struct command *c)
         (void)resp_check(&call, row);
     } else {
         resp_run(&call, row);
+        c->result = call.result;
     }
 }
 

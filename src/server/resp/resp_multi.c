@@ -96,6 +96,7 @@ void resp_queue_command(struct command *c, const struct command_row *row)
     } else if (!good || (!q->failed && !append(c, q))) {
         fail_queue(c);
     } else {
+        c->result = REQUEST_UNTOLD; /* EXEC counts it */
         resp_put_simple(c->out, TEXT("QUEUED"));
     }
 }
@@ -162,6 +163,7 @@ static void decide_one(struct exec *x, const struct resp_request *request)
         return;
     }
     resp_run(&one, resp_find_command(one.argv[0]));
+    resp_count(&one, before);
     x->c->close = one.close;
     size_t after = buffer_len(x->out);
     x->bytes += after > before ? after - before : LATER_BYTES;

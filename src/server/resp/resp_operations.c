@@ -69,6 +69,7 @@ static void put_answer(struct command *c, const struct answer *a, bool reserved)
 static void put_result(struct command *c, enum operation operation, int e, const struct answer *a,
                        const struct weir_error *error)
 {
+    c->result = operation_result(operation, e, a);
     if (e != 0) {
         resp_put_errorf(c->out, "%s %s", answer_error(e)->code, answer_words_of_error(e, error));
     } else {
@@ -80,7 +81,9 @@ static void put_later(struct pending *p)
 {
     struct command c = resp_resume(p);
     struct weir_error error = {0};
+    size_t before = buffer_len(c.out);
     put_result(&c, p->wire.operation, p->error, &p->answer, &error);
+    resp_count(&c, before);
 }
 
 /* ---- options after the key ---- */

@@ -93,7 +93,8 @@ void resp_run_throttle(struct command *c)
                               .key_len = c->argv[1].len,
                               .hashed = c->hashed,
                               .cost = (uint64_t)quantity,
-                              .mode = quantity == 0 || c->checking ? WEIR_PEEK : WEIR_CHECK};
+                              .mode = quantity == 0 || c->checking ? WEIR_PEEK : WEIR_CHECK,
+                              .flags = throttle_flags(c->server)};
     int e = interval == 0           ? WEIR_ERATE
             : interval > UINT64_MAX ? WEIR_EQUOTA
                                     : weir_throttle_at(c->server->adhoc, (uint64_t)interval,
@@ -101,7 +102,9 @@ void resp_run_throttle(struct command *c)
     if (e != 0) {
         put_failure(c, e);
     } else if (!c->checking) {
-        put_cell(c, &a, a.verdict != WEIR_ALLOW && throttle_denies(c->server, &q));
+        bool limited = a.verdict != WEIR_ALLOW && throttle_denies(&q);
+        c->result = quantity == 0 ? REQUEST_OTHER : limited ? REQUEST_DENY : REQUEST_ALLOW;
+        put_cell(c, &a, limited);
     }
 }
 

@@ -10,7 +10,7 @@ if lease then
         local cost
 
         local function ending(p)
-            return (p.index + 1) * p.a + p.b
+            return ops.start(p, p.index + 1)
         end
 
         function ops.look(p)

@@ -1,16 +1,27 @@
-/* fixed_window and sliding_window of `synced`: as in algo/, but by the store's time, in us. */
+/* fixed_window and sliding_window of `synced`: as in algo/, but by the store's time, in us. Windows
+ * have the indexes of lua/fixed_window.lua. */
+#include "base/calendar.h"
 #include "shared/synced/sync_rows.h"
+
+#define DAY_US ((int64_t)(WEIR_DAY / WEIR_MICROSECOND))
+
+static bool has_months(const struct store_params *p)
+{
+    return p->a == WEIR_MONTH / WEIR_MICROSECOND;
+}
 
 static int64_t window_at(const struct sync_view *v, const struct store_params *p, uint64_t us)
 {
     int64_t since = (int64_t)us - (int64_t)v->offset_us;
-    int64_t period = (int64_t)p->a;
-    return since / period - (since % period < 0);
+    int64_t unit = has_months(p) ? DAY_US : (int64_t)p->a;
+    int64_t units = since / unit - (since % unit < 0);
+    return has_months(p) ? calendar_month(units) : units;
 }
 
 static uint64_t begin_of(const struct sync_view *v, const struct store_params *p, int64_t window)
 {
-    int64_t us = window * (int64_t)p->a + (int64_t)v->offset_us;
+    int64_t begin = has_months(p) ? calendar_begin(window) * DAY_US : window * (int64_t)p->a;
+    int64_t us = begin + (int64_t)v->offset_us;
     return us < 0 ? 0 : (uint64_t)us;
 }
 

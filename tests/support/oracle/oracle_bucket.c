@@ -101,6 +101,14 @@ static uint64_t token_delay(const struct oracle_rule *r, const struct oracle_vie
 
 /* ---- leaky_bucket: the level's distance from full is the queue's length in time ---- */
 
+/* Returns how long a call that joins the queue waits: until its turn, less the time of the units
+ * that need not wait. */
+static oracle_int wait_of(const struct oracle_rule *r, const struct oracle_view *v)
+{
+    oracle_int wait = full(r) - v->level - r->step * (oracle_int)r->undelayed;
+    return wait > 0 ? wait : 0;
+}
+
 static bool leaky_fits(const struct oracle_rule *r, const struct oracle_view *v, oracle_int n,
                        uint64_t wait_ns)
 {
@@ -108,14 +116,14 @@ static bool leaky_fits(const struct oracle_rule *r, const struct oracle_view *v,
     if (wait_ns == 0) {
         return after >= 0;
     }
-    /* Patience takes the place of the queue's length: only the turn and the debt count. */
-    return full(r) - v->level <= scaled(r, wait_ns) && after >= deepest(r);
+    /* Patience takes the place of the queue's length: only the wait and the debt count. */
+    return wait_of(r, v) <= scaled(r, wait_ns) && after >= deepest(r);
 }
 
 static uint64_t leaky_delay(const struct oracle_rule *r, const struct oracle_view *v, uint64_t n)
 {
     (void)n;
-    return to_ns(r, full(r) - v->level);
+    return to_ns(r, wait_of(r, v));
 }
 
 uint64_t oracle_last_place_ends(const struct oracle_rule *r, const struct oracle_key *k)

@@ -53,6 +53,7 @@ struct weir_options oracle_options(const struct oracle_rule *r)
     o.period_ns = r->period_ns;
     o.burst = r->burst;
     o.queue = r->queue;
+    o.undelayed = r->undelayed;
     o.max_debt = r->max_debt == 0 ? WEIR_NO_DEBT : r->max_debt;
     o.offset_ns = r->offset_ns;
     o.max_keys = 64;

@@ -26,9 +26,10 @@ __extension__ typedef __int128 oracle_int;
 struct oracle_rule {
     int algorithm;
     uint64_t count;
-    uint64_t period_ns;
-    uint64_t burst; /* token_bucket */
-    uint64_t queue; /* leaky_bucket */
+    uint64_t period_ns; /* or WEIR_MONTH */
+    uint64_t burst;     /* token_bucket */
+    uint64_t queue;     /* leaky_bucket */
+    uint64_t undelayed; /* leaky_bucket */
     uint64_t max_debt;
     uint64_t offset_ns; /* the windows */
 
@@ -102,6 +103,9 @@ void oracle_penalize(const struct oracle_rule *r, struct oracle_key *k, uint64_t
 
 /* Returns the charged_ns by which a refund names the last place in the queue of a leaky_bucket. */
 uint64_t oracle_last_place_ends(const struct oracle_rule *r, const struct oracle_key *k);
+
+/* Returns when the window of `now` ends. */
+oracle_int oracle_window_end(const struct oracle_rule *r, oracle_int now);
 
 /* stepped_bucket for one client: the textbook algorithm, word for word. */
 struct oracle_stepped {

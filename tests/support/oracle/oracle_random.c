@@ -55,6 +55,8 @@ static const struct rate notable[] = {
     {1, 100 * YEAR}, /* too long for any bucket */
     {1, 36 * YEAR},  /* just fits */
     {1, WEIR_DAY},
+    {5, 7 * WEIR_DAY}, /* windows that begin on a Monday */
+    {5, WEIR_MONTH},   /* only for fixed_window */
     {1, WEIR_SECOND},
     {2, WEIR_SECOND},
     {3, WEIR_SECOND},
@@ -105,6 +107,7 @@ static struct oracle_rule propose_bucket(struct oracle_random *g, int algorithm)
     uint64_t quota = random_amount(g, most != 0 ? most : 1);
     r.burst = algorithm == WEIR_TOKEN_BUCKET ? quota : 0;
     r.queue = algorithm == WEIR_LEAKY_BUCKET ? quota - 1 : 0;
+    r.undelayed = oracle_once_in(g, 2) ? oracle_between(g, 0, r.queue) : 0;
     r.max_debt = random_debt(g, most > quota ? most - quota : 0);
     return r;
 }
@@ -116,7 +119,8 @@ static struct oracle_rule propose_window(struct oracle_random *g, int algorithm)
         .algorithm = algorithm, .count = rate.count, .period_ns = rate.period_ns};
     r.count = oracle_once_in(g, 3) ? r.count : oracle_between(g, 1, 20);
     r.max_debt = random_debt(g, r.count * 2);
-    r.offset_ns = oracle_once_in(g, 3) ? oracle_between(g, 0, r.period_ns - 1) : 0;
+    bool moved = oracle_once_in(g, 3) && r.period_ns != WEIR_MONTH; /* there is no time before it */
+    r.offset_ns = moved ? oracle_between(g, 0, r.period_ns - 1) : 0;
     return r;
 }
 
@@ -220,8 +224,7 @@ static oracle_int edge(const struct walk *w, size_t at)
         size_t back = oracle_between(w->g, 1, at < 20 ? at : 20);
         return w->trace->ops[at - back].time_ns + period;
     }
-    oracle_int window = oracle_div_down((oracle_int)w->now - r->offset_ns, period) + 1;
-    return window * period + r->offset_ns;
+    return oracle_window_end(r, w->now);
 }
 
 /* Advances `now`. Without set_back it never goes back, not even by the nanosecond of a wobble,

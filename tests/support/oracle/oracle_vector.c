@@ -21,13 +21,20 @@ struct oracle_expected oracle_expect(const struct weir_answer *a, enum oracle_un
 
 static void print_rule(FILE *out, const struct oracle_rule *r, enum oracle_unit unit)
 {
-    fprintf(out, "limit %s count=%" PRIu64 " period=%" PRIu64, weir_algorithm_name(r->algorithm),
-            r->count, r->period_ns / unit);
+    fprintf(out, "limit %s count=%" PRIu64, weir_algorithm_name(r->algorithm), r->count);
+    if (r->period_ns == WEIR_MONTH) {
+        fprintf(out, " period=month");
+    } else {
+        fprintf(out, " period=%" PRIu64, r->period_ns / unit);
+    }
     if (r->algorithm == WEIR_TOKEN_BUCKET) {
         fprintf(out, " burst=%" PRIu64, r->burst);
     }
     if (r->algorithm == WEIR_LEAKY_BUCKET) {
         fprintf(out, " queue=%" PRIu64, r->queue);
+    }
+    if (r->undelayed != 0) {
+        fprintf(out, " undelayed=%" PRIu64, r->undelayed);
     }
     if (r->max_debt != 0) {
         fprintf(out, " max_debt=%" PRIu64, r->max_debt);
@@ -151,10 +158,11 @@ static bool parse_limit(char *line, struct oracle_vector *v)
     uint64_t window = 0;
     v->unit = unit_of(line);
     const struct setting settings[] = {
-        {"count", &r->count, 1},       {"period", &r->period_ns, v->unit},
-        {"burst", &r->burst, 1},       {"queue", &r->queue, 1},
-        {"max_debt", &r->max_debt, 1}, {"offset", &r->offset_ns, v->unit},
-        {"capacity", &capacity, 1},    {"window", &window, 1},
+        {"count", &r->count, 1},         {"period", &r->period_ns, v->unit},
+        {"burst", &r->burst, 1},         {"queue", &r->queue, 1},
+        {"max_debt", &r->max_debt, 1},   {"offset", &r->offset_ns, v->unit},
+        {"capacity", &capacity, 1},      {"window", &window, 1},
+        {"undelayed", &r->undelayed, 1},
     };
     char *rest;
     (void)strtok_r(line, " \n", &rest);
@@ -163,7 +171,9 @@ static bool parse_limit(char *line, struct oracle_vector *v)
     r->algorithm = word != NULL ? weir_algorithm_by_name(word) : 0;
     while ((word = strtok_r(NULL, " \n", &rest)) != NULL) {
         bool unit = strncmp(word, "unit=", 5) == 0;
-        if (!unit && !set(settings, sizeof settings / sizeof settings[0], word)) {
+        if (strcmp(word, "period=month") == 0) {
+            r->period_ns = WEIR_MONTH;
+        } else if (!unit && !set(settings, sizeof settings / sizeof settings[0], word)) {
             return false;
         }
     }

@@ -1,17 +1,61 @@
 /*
  * The two window algorithms: windows are numbered by floor((time - offset) /
  * period), and a key has a count for the current one, and one for the previous.
+ * Windows of weeks begin on a Monday; 1970 began on a Thursday. Months are
+ * numbered from January 1970, and found by counting their days.
  */
 #include "support/oracle/oracle_model.h"
 
-static oracle_int window_at(const struct oracle_rule *r, oracle_int now)
+#define MONTHS 6000 /* to the year 2469: a search looks beyond the end of a time line */
+
+static int days_of(int month)
 {
-    return oracle_div_down(now - r->offset_ns, r->period_ns);
+    static const int days[12] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    int year = 1970 + month / 12;
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return days[month % 12] + (month % 12 == 1 && leap);
+}
+
+/* Returns when a month begins; the sums are kept. */
+static oracle_int month_start(oracle_int month)
+{
+    static oracle_int starts[MONTHS + 1];
+    for (int i = 0; starts[MONTHS] == 0 && i < MONTHS; i++) {
+        starts[i + 1] = starts[i] + days_of(i) * (oracle_int)WEIR_DAY;
+    }
+    return starts[month < MONTHS ? month : MONTHS];
+}
+
+static oracle_int month_at(oracle_int time)
+{
+    oracle_int month = 0;
+    for (oracle_int step = 4096; step > 0; step /= 2) {
+        month += month + step < MONTHS && month_start(month + step) <= time ? step : 0;
+    }
+    return month;
+}
+
+static oracle_int offset_of(const struct oracle_rule *r)
+{
+    bool weeks = r->period_ns % (7 * WEIR_DAY) == 0;
+    return (oracle_int)r->offset_ns + (weeks ? 4 * (oracle_int)WEIR_DAY : 0);
 }
 
 static oracle_int start_of(const struct oracle_rule *r, oracle_int window)
 {
-    return window * r->period_ns + r->offset_ns;
+    oracle_int start = r->period_ns == WEIR_MONTH ? month_start(window) : window * r->period_ns;
+    return start + offset_of(r);
+}
+
+static oracle_int window_at(const struct oracle_rule *r, oracle_int now)
+{
+    oracle_int since = now - offset_of(r);
+    return r->period_ns == WEIR_MONTH ? month_at(since) : oracle_div_down(since, r->period_ns);
+}
+
+oracle_int oracle_window_end(const struct oracle_rule *r, oracle_int now)
+{
+    return start_of(r, window_at(r, now) + 1);
 }
 
 static struct oracle_view as_of(const struct oracle_rule *r, const struct oracle_key *k,

@@ -170,7 +170,7 @@ static int decide_by_counts(const struct remote_question *q, struct remote_answe
         struct fake_limit *l = q->parts[i].limit;
         if (l != NULL && l->left < q->parts[i].cost) {
             fill(l, i, WEIR_DENY, &said->answer);
-            l->counts.denied++;
+            l->counts.denied += !q->shadow;
             return 0;
         }
     }
@@ -212,11 +212,14 @@ static void decide_by_plan(const struct fake_plan *p, const struct remote_questi
 static int decide(const struct fake_plan *plan, const struct remote_question *q,
                   struct remote_answer *said)
 {
-    if (!plan->planned) {
-        return decide_by_counts(q, said);
+    int e = plan->planned ? plan->error : decide_by_counts(q, said);
+    if (plan->planned) {
+        decide_by_plan(plan, q, said);
     }
-    decide_by_plan(plan, q, said);
-    return plan->error;
+    if (e == 0 && q->shadow && q->verb == REMOTE_CHECK && said->answer.verdict != WEIR_ALLOW) {
+        ((struct fake_limit *)q->parts[0].limit)->counts.shadow_denied++;
+    }
+    return e;
 }
 
 static void put_in_log(struct fake_fleet *f, const struct remote_question *q)

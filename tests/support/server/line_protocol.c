@@ -11,10 +11,11 @@
 
 /* ---- replies ---- */
 
-static void put_line(struct connection *c, int e, const struct answer *a,
+static void put_line(struct connection *c, enum operation operation, int e, const struct answer *a,
                      const struct weir_error *error)
 {
     char line[512];
+    worker_count_requests(c->worker, c->protocol->kind, operation_result(operation, e, a), 1);
     int n = e != 0 ? snprintf(line, sizeof line, "error %.400s\n",
                               error->text[0] != 0 ? error->text : weir_strerror(e))
                    : snprintf(line, sizeof line, "%s %s %" PRId64 " %" PRId64 "%s%s\n",
@@ -27,7 +28,7 @@ static void put_line(struct connection *c, int e, const struct answer *a,
 static void put_later(struct pending *p)
 {
     struct weir_error error = {0};
-    put_line(p->connection, p->error, &p->answer, &error);
+    put_line(p->connection, p->wire.operation, p->error, &p->answer, &error);
 }
 
 /* ---- requests ---- */
@@ -112,9 +113,10 @@ static void answer_line(struct connection *c, struct text line)
     int e = read_line(line, &operation, &ask, &error);
     e = e != 0 ? e : operation_run(&asker, operation, &ask, &a, &error);
     if (e == ANSWER_LATER) {
+        asker.pending->wire.operation = operation;
         pending_keep(asker.pending, c, put_later);
     } else {
-        put_line(c, e, &a, &error);
+        put_line(c, operation, e, &a, &error);
     }
 }
 

@@ -101,9 +101,19 @@ void admin_ask(const struct admin_world *w, const char *line, const char *fields
     ask(w->address[PROTOCOL_ADMIN], line, fields, body, a);
 }
 
+void metrics_ask(const struct admin_world *w, const char *line, struct http_answer *a)
+{
+    ask(w->address[PROTOCOL_METRICS], line, "", "", a);
+}
+
 void admin_check(const struct admin_world *w, const char *body, struct http_answer *a)
 {
     ask(w->address[PROTOCOL_HTTP], "POST /v1/check", "", body, a);
+}
+
+void admin_check_batch(const struct admin_world *w, const char *body, struct http_answer *a)
+{
+    ask(w->address[PROTOCOL_HTTP], "POST /v1/check/batch", "", body, a);
 }
 
 long long admin_number(const struct http_answer *a, const char *name)

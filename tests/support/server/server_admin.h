@@ -24,8 +24,10 @@ void admin_world_write(const struct admin_world *w, const char *rules);
 void admin_ask(const struct admin_world *w, const char *line, const char *fields, const char *body,
                struct http_answer *a);
 
-/* The same to the listener for clients. */
+/* The same to the listener for metrics, and to that for clients. */
+void metrics_ask(const struct admin_world *w, const char *line, struct http_answer *a);
 void admin_check(const struct admin_world *w, const char *body, struct http_answer *a);
+void admin_check_batch(const struct admin_world *w, const char *body, struct http_answer *a);
 
 /* Returns the whole number after "name": in the body. The test fails if there is none. */
 long long admin_number(const struct http_answer *a, const char *name);

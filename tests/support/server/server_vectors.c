@@ -35,7 +35,8 @@ static void load(struct server_world *w, const struct oracle_rule *r, unsigned n
     if (r->algorithm == WEIR_TOKEN_BUCKET) {
         (void)snprintf(more, sizeof more, ", burst: %" PRIu64, r->burst);
     } else if (r->algorithm == WEIR_LEAKY_BUCKET) {
-        (void)snprintf(more, sizeof more, ", queue: %" PRIu64, r->queue);
+        (void)snprintf(more, sizeof more, ", queue: %" PRIu64 ", undelayed: %" PRIu64, r->queue,
+                       r->undelayed);
     }
     int n = snprintf(text, sizeof text,
                      "limits: [{name: v%u, key: [user], algorithm: %s, rate: %" PRIu64 "/%" PRIu64

@@ -33,7 +33,7 @@ static void count_and_debt_share_the_counter(void **state)
         assert_int_equal(compile(1, 0, WEIR_HOUR, counters, &p), 0);
         uint64_t most = p.count_mask;
         assert_int_equal(compile(most, 0, WEIR_HOUR, counters, &p), 0);
-        assert_int_equal(p.max_count, most);
+        assert_int_equal(p.quota, most);
         assert_int_equal(compile(most + 1, 0, WEIR_HOUR, counters, &p), WEIR_EQUOTA);
         assert_int_equal(compile(most - 5, 5, WEIR_HOUR, counters, &p), 0);
         assert_int_equal(compile(most - 5, 6, WEIR_HOUR, counters, &p), WEIR_EQUOTA);

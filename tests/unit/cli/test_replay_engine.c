@@ -171,8 +171,9 @@ static struct both open_both(struct oracle_random *g, const struct oracle_rule *
         fail_msg("%s", error.text);
     }
     b.e = create(&l);
-    /* Windows begin at multiples of their period, whatever the times. */
-    int64_t periods = (int64_t)(50 * 365 * WEIR_DAY / r->period_ns);
+    /* Windows begin at multiples of their period, whatever the times; but months differ. */
+    bool months = r->period_ns == WEIR_MONTH;
+    int64_t periods = months ? 0 : (int64_t)(50 * 365 * WEIR_DAY / r->period_ns);
     b.shift_ns = (int64_t)oracle_between(g, 0, 2) * (periods / 2) * (int64_t)r->period_ns;
     return b;
 }

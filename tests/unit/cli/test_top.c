@@ -31,6 +31,7 @@ static struct top_sample before(void)
         "{\"version\":\"0.1.0\",\"state\":\"ready\",\"uptime_s\":60,\"generation\":1,"
         "\"mode\":\"enforce\",\"threads\":2,\"connections\":{\"resp\":1},\"requests\":{\"resp\":10}"
         ","
+        "\"results\":{\"allow\":8,\"deny\":2},"
         "\"memory_bytes\":1000000,\"cpu_seconds\":1.0}",
         "[{\"name\":\"api\",\"tier\":\"\",\"rate\":\"5/s\",\"mode\":\"enforce\",\"allowed\":10,"
         "\"denied\":5,\"never\":0,\"keys\":1,\"capacity\":100,\"evicted\":0}]",
@@ -43,9 +44,11 @@ static struct top_sample now(void)
         3000,
         "{\"version\":\"0.1.0\",\"state\":\"ready\",\"uptime_s\":62,\"generation\":2,"
         "\"mode\":\"enforce\",\"threads\":2,\"connections\":{\"resp\":3},"
-        "\"requests\":{\"resp\":110,\"http\":4},\"memory_bytes\":38200000,\"cpu_seconds\":1.5}",
+        "\"requests\":{\"resp\":110,\"http\":4},"
+        "\"results\":{\"allow\":100,\"deny\":14},\"memory_bytes\":38200000,\"cpu_seconds\":1.5}",
         "[{\"name\":\"watched\",\"tier\":\"free\",\"rate\":\"1/s\",\"mode\":\"shadow\","
-        "\"allowed\":2,\"denied\":6,\"never\":2,\"keys\":0,\"capacity\":0,\"evicted\":0},"
+        "\"allowed\":2,\"denied\":0,\"never\":0,\"shadow_denied\":8,\"keys\":0,\"capacity\":0,"
+        "\"evicted\":0},"
         "{\"name\":\"api\",\"tier\":\"\",\"rate\":\"5/s\",\"mode\":\"enforce\",\"allowed\":110,"
         "\"denied\":15,\"never\":2,\"keys\":25,\"capacity\":100,\"evicted\":8}]",
         "[{\"limit\":\"api\",\"key\":\"mal\\u001b[31mlory\",\"count\":7,\"error\":0}]");
@@ -76,6 +79,8 @@ static void counts_become_rates_of_the_time_between(void **state)
     assert_number(r, "seconds", 2);
     assert_number(json_object_get(r, "requests_per_second"), "resp", 50);
     assert_number(json_object_get(r, "requests_per_second"), "http", 2);
+    assert_number(json_object_get(r, "results_per_second"), "allow", 46);
+    assert_number(json_object_get(r, "results_per_second"), "deny", 6);
     assert_number(r, "cpu_percent", 25);
     const json_t *api = json_array_get(json_object_get(r, "limits"), 1);
     assert_number(api, "allow", 50);
@@ -115,11 +120,11 @@ static void a_server_that_began_again_has_no_negative_rates(void **state)
 static void durations_come_from_the_metrics(void **state)
 {
     static const char metrics[] =
-        "weir_decision_duration_seconds_bucket{protocol=\"resp\",le=\"0.001\"} 50\n"
-        "weir_decision_duration_seconds_bucket{protocol=\"resp\",le=\"0.002\"} 100\n"
-        "weir_decision_duration_seconds_bucket{protocol=\"resp\",le=\"+Inf\"} 100\n"
-        "weir_decision_duration_seconds_bucket{protocol=\"http\",le=\"+Inf\"} 0\n"
-        "weir_other{protocol=\"grpc\",le=\"1\"} 9\n";
+        "weir_decision_duration_seconds_bucket{listener=\"resp\",le=\"0.001\"} 50\n"
+        "weir_decision_duration_seconds_bucket{listener=\"resp\",le=\"0.002\"} 100\n"
+        "weir_decision_duration_seconds_bucket{listener=\"resp\",le=\"+Inf\"} 100\n"
+        "weir_decision_duration_seconds_bucket{listener=\"http\",le=\"+Inf\"} 0\n"
+        "weir_other{listener=\"grpc\",le=\"1\"} 9\n";
     struct top_sample one = before();
     struct top_sample two = now();
     top_sample_read_metrics(&two, (struct text){metrics, sizeof metrics - 1});
@@ -275,7 +280,7 @@ static void large_numbers_are_shown_in_the_unit_that_suits_them(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char expected[64];
         json_t *r = json_pack("{s:{sf}}", "requests_per_second", "resp", cases[i].number);
-        (void)snprintf(expected, sizeof expected, "\nrequests/s   resp %s    connections\n",
+        (void)snprintf(expected, sizeof expected, "\nby listener  resp %s    connections\n",
                        cases[i].shown);
         assert_non_null(strstr(view_of(r, 0, 0), expected));
     }

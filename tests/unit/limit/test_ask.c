@@ -80,7 +80,7 @@ static void a_cost_of_0_is_an_error_except_for_a_peek(void **state)
     weir_close(w);
 }
 
-static void bad_modes_and_reserved_fields_are_refused(void **state)
+static void bad_modes_and_flags_are_refused(void **state)
 {
     struct weir *w = bucket();
     struct weir_answer a;
@@ -90,7 +90,7 @@ static void bad_modes_and_reserved_fields_are_refused(void **state)
         assert_int_equal(weir_ask_at(w, &ask, START, &a), WEIR_EINVAL);
     }
     struct weir_question ask = unit_question("k", 1, WEIR_CHECK);
-    ask.reserved = 1;
+    ask.flags = WEIR_SHADOW << 1;
     assert_int_equal(weir_ask_at(w, &ask, START, &a), WEIR_EINVAL);
     ask = unit_question("k", 1, WEIR_UP_TO);
     ask.max_wait_ns = 1;
@@ -453,7 +453,7 @@ int main(void)
         cmocka_unit_test(null_arguments_are_refused),
         cmocka_unit_test(keys_have_1_to_4096_bytes),
         cmocka_unit_test(a_cost_of_0_is_an_error_except_for_a_peek),
-        cmocka_unit_test(bad_modes_and_reserved_fields_are_refused),
+        cmocka_unit_test(bad_modes_and_flags_are_refused),
         cmocka_unit_test(short_forms_are_errors_with_explicit_time),
         cmocka_unit_test(times_outside_the_line_are_errors),
         cmocka_unit_test(up_to_takes_what_there_is_and_denies_only_if_there_is_none),

@@ -45,8 +45,6 @@ static void bad_arguments_are_refused_and_charge_nothing(void **state)
     assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
     p[0] = part(w, "a", 1);
     p[1] = part(w, "b", 1);
-    p[1].ask.max_wait_ns = 1;
-    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
     p[1] = part(w, "a", 1); /* the same state twice */
     assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_EINVAL);
     assert_int_equal(unit_stats(w).keys + unit_stats(w).allowed, 0);
@@ -307,6 +305,98 @@ static void a_thread_that_was_stopped_before_its_roll_back_adds_nothing(void **s
     weir_close(w);
 }
 
+/* ---- waiting ---- */
+
+static struct weir *queue_of(uint64_t places, uint64_t per_second)
+{
+    struct weir_options o = unit_options(WEIR_LEAKY_BUCKET, places + 1, WEIR_SECOND);
+    o.count = per_second;
+    o.period_ns = WEIR_SECOND;
+    o.queue = places;
+    return unit_open(&o);
+}
+
+static void a_call_waits_for_the_slowest(void **state)
+{
+    struct weir *slow = queue_of(10, 1);
+    struct weir *fast = unit_limit(WEIR_TOKEN_BUCKET, 1, WEIR_SECOND / 2);
+    struct weir *window = unit_limit(WEIR_FIXED_WINDOW, 3, WEIR_MINUTE);
+    struct weir_part p[] = {part(slow, "k", 1), part(fast, "k", 1), part(window, "k", 1)};
+    p[0].ask.max_wait_ns = p[1].ask.max_wait_ns = 3 * WEIR_SECOND / 2;
+    assert_int_equal(ask_all(p, 3, START).delay_ns, 0);
+    struct weir_answer a = ask_all(p, 3, START);
+    assert_int_equal(a.verdict, WEIR_ALLOW);
+    assert_int_equal(a.delay_ns, WEIR_SECOND); /* of the bucket it would be half a second */
+    assert_int_equal(unit_peek(window, "k", 1, START).remaining, 1);
+    weir_close(slow);
+    weir_close(fast);
+    weir_close(window);
+}
+
+static void if_one_part_takes_too_long_none_is_charged(void **state)
+{
+    struct weir *slow = queue_of(10, 1);
+    struct weir *fast = unit_limit(WEIR_TOKEN_BUCKET, 1, WEIR_SECOND / 2);
+    struct weir_part p[] = {part(slow, "k", 1), part(fast, "k", 1)};
+    p[0].ask.max_wait_ns = p[1].ask.max_wait_ns = 3 * WEIR_SECOND / 2;
+    assert_int_equal(unit_check(slow, "k", 2, START).verdict, WEIR_ALLOW);
+    struct weir_answer a = ask_all(p, 2, START);
+    assert_int_equal(a.verdict, WEIR_DENY);
+    assert_int_equal(a.limit, 0);
+    assert_int_equal(a.retry_after_ns, WEIR_SECOND / 2);
+    assert_int_equal(unit_peek(slow, "k", 1, START).reset_after_ns, 2 * WEIR_SECOND);
+    assert_int_equal(unit_peek(fast, "k", 1, START).remaining, 1);
+    weir_close(slow);
+    weir_close(fast);
+}
+
+static void a_part_that_cannot_wait_must_not_be_told_to(void **state)
+{
+    struct weir *w = unit_limit(WEIR_SLIDING_LOG, 3, WEIR_MINUTE);
+    struct weir_part p[] = {part(w, "a", 1), part(w, "b", 1)};
+    struct weir_answer a;
+    p[1].ask.max_wait_ns = 1;
+    assert_int_equal(weir_check_several_at(p, 2, START, &a), WEIR_ENOTSUP);
+    weir_close(w);
+}
+
+/* What several parts say and do is what each of them says and does by itself, if all allow. */
+static void a_random_call_is_allowed_if_each_part_would_be(void **state)
+{
+    struct weir *all[] = {queue_of(5, 3), queue_of(2, 7),
+                          unit_limit(WEIR_TOKEN_BUCKET, 4, WEIR_SECOND),
+                          unit_limit(WEIR_SLIDING_WINDOW, 9, WEIR_SECOND)};
+    uint64_t seed = 8;
+    uint64_t now = START;
+    for (uint64_t i = 0; i < unit_scale(20000); i++) {
+        struct weir_part p[4];
+        struct weir_answer alone[4];
+        bool allowed = true;
+        uint64_t delay = 0;
+        now += unit_random(&seed) % (WEIR_SECOND / 3);
+        for (size_t j = 0; j < 4; j++) {
+            p[j] = part(all[j], "k", 1 + unit_random(&seed) % 2);
+            p[j].ask.max_wait_ns = j < 3 ? unit_random(&seed) % (2 * WEIR_SECOND) : 0;
+            p[j].ask.mode = WEIR_PEEK;
+            alone[j] = unit_ask(all[j], &p[j].ask, now);
+            p[j].ask.mode = WEIR_CHECK;
+            allowed = allowed && alone[j].verdict == WEIR_ALLOW;
+            delay = alone[j].delay_ns > delay ? alone[j].delay_ns : delay;
+        }
+        struct weir_answer a = ask_all(p, 4, now);
+        assert_int_equal(a.verdict == WEIR_ALLOW, allowed);
+        assert_int_equal(a.delay_ns, allowed ? delay : 0);
+        for (size_t j = 0; j < 4 && !allowed; j++) {
+            p[j].ask.mode = WEIR_PEEK;
+            struct weir_answer again = unit_ask(all[j], &p[j].ask, now);
+            unit_assert_same(&again, &alone[j]);
+        }
+    }
+    for (size_t j = 0; j < 4; j++) {
+        weir_close(all[j]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +412,10 @@ int main(void)
         cmocka_unit_test(a_part_that_a_full_table_did_not_charge_is_told_whichever_part_binds),
         cmocka_unit_test(a_full_table_denies_all_without_being_called_a_race),
         cmocka_unit_test(a_thread_that_was_stopped_before_its_roll_back_adds_nothing),
+        cmocka_unit_test(a_call_waits_for_the_slowest),
+        cmocka_unit_test(if_one_part_takes_too_long_none_is_charged),
+        cmocka_unit_test(a_part_that_cannot_wait_must_not_be_told_to),
+        cmocka_unit_test(a_random_call_is_allowed_if_each_part_would_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

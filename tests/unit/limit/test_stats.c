@@ -37,6 +37,33 @@ static void an_older_caller_gets_only_the_fields_it_knows(void **state)
     weir_close(w);
 }
 
+/* In shadow a denial is counted as one that did not happen, by every call that decides. */
+static void denials_in_shadow_are_counted_apart(void **state)
+{
+    struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 10, WEIR_MINUTE);
+    struct weir_question ask = unit_question("k", 10, WEIR_CHECK);
+    struct weir_answer a;
+    ask.flags = WEIR_SHADOW;
+    for (int i = 0; i < 3; i++) {
+        (void)unit_ask(w, &ask, START);
+    }
+    ask.cost = 11;
+    assert_int_equal(unit_ask(w, &ask, START).verdict, WEIR_NEVER);
+    struct weir_part parts[] = {{w, ask}, {w, unit_question("other", 1, WEIR_CHECK)}};
+    assert_int_equal(weir_check_several_at(parts, 2, START, &a), 0);
+    assert_int_equal(weir_throttle_at(w, WEIR_SECOND, 1, &ask, START, &a), 0);
+    assert_int_equal(weir_ask_batch_at(w, &ask, 1, START, &a, NULL), 0);
+    ask.mode = WEIR_PEEK;
+    (void)unit_ask(w, &ask, START);
+    (void)unit_check(w, "k", 1, START);
+    struct weir_stats s = unit_stats(w);
+    assert_int_equal(s.allowed, 1);
+    assert_int_equal(s.shadow_denied, 6);
+    assert_int_equal(s.denied, 1);
+    assert_int_equal(s.never, 0);
+    weir_close(w);
+}
+
 static void count_everything(struct weir *w, int algorithm)
 {
     struct weir_answer a;
@@ -185,6 +212,7 @@ int main(void)
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(an_older_caller_gets_only_the_fields_it_knows),
         cmocka_unit_test(each_call_counts_once_and_peeks_do_not),
+        cmocka_unit_test(denials_in_shadow_are_counted_apart),
         cmocka_unit_test(refused_calls_are_not_counted),
         cmocka_unit_test(blocked_calls_count_as_denied_and_blocked),
         cmocka_unit_test(a_sweep_frees_exactly_what_is_as_good_as_new),

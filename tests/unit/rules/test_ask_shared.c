@@ -216,20 +216,27 @@ static void costs_are_those_of_the_limit_or_of_the_request(void **state)
     faked_end(&w);
 }
 
-static void max_wait_goes_along_with_a_single_limit_only(void **state)
+static void max_wait_goes_along_if_a_limit_can_wait(void **state)
 {
+    static const char *const requests[] = {"path=/", "path=/b", "path=/c"};
     struct faked_world w;
     struct weir_error error;
     struct weir_rules_question q = {.max_wait_ns = 5 * WEIR_SECOND};
     faked_begin(&w, "limits:\n"
-                    "- {name: a, key: [], rate: 100/h}\n"
-                    "- {name: b, when: {path: /b}, key: [], rate: 100/h}\n");
-    assert_int_equal(faked_ask_with(&w, "path=/", q), 0);
-    assert_int_equal(w.fleet.last.time_ns, 5 * WEIR_SECOND);
-    assert_true(fake_answer(&w.fleet));
-    assert_int_equal(faked_refusal(&w, "path=/b", q, &error), WEIR_ENOTSUP);
-    assert_string_equal(error.text, "2 limits apply: max_wait needs a single one");
-    assert_int_equal(w.fleet.asked, 1);
+                    "- {name: a, unless: {path: /window}, key: [], rate: 100/h}\n"
+                    "- {name: b, when: {path: /b}, key: [], rate: 100/h}\n"
+                    "- {name: c, when: {path: [/c, /window]}, key: [], rate: 100/h,"
+                    " algorithm: fixed_window}\n");
+    for (size_t i = 0; i < sizeof requests / sizeof requests[0]; i++) {
+        w.fleet.last.time_ns = 0;
+        assert_int_equal(faked_ask_with(&w, requests[i], q), 0);
+        assert_int_equal(w.fleet.last.time_ns, 5 * WEIR_SECOND);
+        assert_true(fake_answer(&w.fleet));
+    }
+    assert_int_equal(faked_refusal(&w, "path=/window", q, &error), WEIR_ENOTSUP);
+    assert_string_equal(error.text,
+                        "found max_wait, but no limit that applies is a token_bucket or "
+                        "leaky_bucket: others cannot wait");
     faked_end(&w);
 }
 
@@ -298,7 +305,7 @@ int main(void)
         cmocka_unit_test(what_a_limit_says_of_the_store_reaches_the_fleet),
         cmocka_unit_test(limits_that_shard_by_the_same_have_the_same_shard),
         cmocka_unit_test(costs_are_those_of_the_limit_or_of_the_request),
-        cmocka_unit_test(max_wait_goes_along_with_a_single_limit_only),
+        cmocka_unit_test(max_wait_goes_along_if_a_limit_can_wait),
         cmocka_unit_test(a_peek_takes_and_tells_nothing),
         cmocka_unit_test(an_error_of_the_fleet_is_the_answer),
         cmocka_unit_test(without_a_function_to_call_nothing_is_asked),

@@ -204,7 +204,6 @@ static void a_limit_by_its_name_says_whose_it_is(void **state)
     assert_ptr_equal(found.remote, fake_find(&w.fleet, "f"));
     assert_int_equal(found.told.consistency, WEIR_RULES_EXACT);
     assert_int_equal(weir_rules_remove(w.rules, "f", NULL), 0);
-    weir_rules_count_shadow(&found.told);
     assert_non_null(fake_find(&w.fleet, "f"));
     weir_rules_limit_let_go(found.told.limit);
     assert_null(fake_find(&w.fleet, "f"));

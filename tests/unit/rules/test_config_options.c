@@ -17,11 +17,12 @@ static void a_limit_becomes_the_options_of_its_limiter(void **state)
     assert_int_equal(
         config_read_text(
             &config, "f",
-            TEXT("limits:\n"
-                 "- {name: a, key: [ip], rate: 5/min, burst: 9, on_full: deny}\n"
-                 "- {name: b, key: [], rate: 5/h, algorithm: leaky_bucket, queue: 3}\n"
-                 "- {name: c, key: [ip], rate: 7/s, algorithm: fixed_window, align: key,"
-                 " max_keys: 8}\n"),
+            TEXT(
+                "limits:\n"
+                "- {name: a, key: [ip], rate: 5/min, burst: 9, on_full: deny}\n"
+                "- {name: b, key: [], rate: 5/h, algorithm: leaky_bucket, queue: 3, undelayed: 2}\n"
+                "- {name: c, key: [ip], rate: 7/s, algorithm: fixed_window, align: key,"
+                " max_keys: 8}\n"),
             &problems),
         0);
     config_options(config.limits[0], &config.limits[0]->base, &o);
@@ -30,6 +31,11 @@ static void a_limit_becomes_the_options_of_its_limiter(void **state)
     config_options(config.limits[1], &config.limits[1]->base, &o);
     assert_true(o.algorithm == WEIR_LEAKY_BUCKET && o.period_ns == WEIR_HOUR);
     assert_true(o.burst == 0 && o.queue == 3 && o.max_keys == 1); /* one count for everybody */
+    assert_int_equal(o.undelayed, 2);
+    struct setting shorter = config.limits[1]->base;
+    shorter.burst = 1; /* as of a tier */
+    config_options(config.limits[1], &shorter, &o);
+    assert_int_equal(o.undelayed, 1);
     config_options(config.limits[2], &config.limits[2]->base, &o);
     assert_true(o.algorithm == WEIR_FIXED_WINDOW && o.align == WEIR_ALIGN_KEY);
     assert_true(o.burst == 0 && o.queue == 0 && o.max_keys == 8);

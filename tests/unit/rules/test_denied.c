@@ -203,8 +203,8 @@ static int list(void *arg, const struct weir_rules_limit *l)
     size_t n = strlen(listing->text);
     (void)snprintf(listing->text + n, sizeof listing->text - n,
                    "%s,%s,%s,missing=%llu,shadow=%llu,%d%d\n", l->name, l->tier, l->rate,
-                   (unsigned long long)l->missing, (unsigned long long)l->shadow_denied, l->shadow,
-                   l->switched);
+                   (unsigned long long)l->missing, (unsigned long long)l->stats.shadow_denied,
+                   l->shadow, l->switched);
     return 0;
 }
 

@@ -116,7 +116,7 @@ static void a_bad_value_leaves_the_field_as_it_was(void **state)
         "text:",        "text: []",  "name: a b",         "name: ''",      "count: 0",
         "whole: 1.5",   "whole: {}", "size: 1XB",         "duration: 5",   "percent: 101%",
         "rate: 5",      "rate: []",  "yes: yes",          "yes: True",     "yes:",
-        "choice: Red",  "choice:",   "choice: ''",        "choice: [red]", "rate: 5/month",
+        "choice: Red",  "choice:",   "choice: ''",        "choice: [red]", "rate: 5/year",
         "duration: []", "percent:",  "name: caf\xc3\xa9", "few: 0",        "few: 10",
         "few: nine",    "few:",
     };

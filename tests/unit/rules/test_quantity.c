@@ -283,7 +283,7 @@ static void month_and_year_are_refused_with_a_hint(void **state)
                        text);
         assert_int_equal(duration_parse(text_of(text), &ns, &error), WEIR_EINVAL);
         assert_string_equal(error.text, expected);
-        (void)snprintf(text, sizeof text, "5/%s", names[i]);
+        (void)snprintf(text, sizeof text, names[i][0] == 'm' ? "5/2%s" : "5/%s", names[i]);
         (void)snprintf(expected, sizeof expected,
                        "found '%s', expected a count per period such as 5/min; "
                        "month and year vary in length: use 30day or 365day",
@@ -291,6 +291,20 @@ static void month_and_year_are_refused_with_a_hint(void **state)
         assert_int_equal(rate_parse(text_of(text), 0, &rate, &error), WEIR_EINVAL);
         assert_string_equal(error.text, expected);
     }
+}
+
+static void a_rate_per_month_is_a_whole_count_per_calendar_month(void **state)
+{
+    struct rate rate;
+    struct weir_error error;
+    char text[QUANTITY_MAX];
+    assert_int_equal(rate_parse(TEXT("100k / month "), 0, &rate, &error), 0);
+    assert_int_equal(rate.count, 100000);
+    assert_int_equal(rate.period_ns, WEIR_MONTH);
+    assert_string_equal(rate_print(rate, text), "100k/month");
+    assert_int_equal(rate_parse(TEXT("1.5/month"), 0, &rate, &error), WEIR_EINVAL);
+    assert_string_equal(error.text, "found '1.5/month', expected a count per period such as 5/min; "
+                                    "a count per month must be whole");
 }
 
 static void the_longest_duration_is_584_years(void **state)
@@ -488,6 +502,7 @@ int main(void)
         cmocka_unit_test(parts_of_a_duration_add_up),
         cmocka_unit_test(a_bad_duration_is_told_what_is_wrong_with_it),
         cmocka_unit_test(month_and_year_are_refused_with_a_hint),
+        cmocka_unit_test(a_rate_per_month_is_a_whole_count_per_calendar_month),
         cmocka_unit_test(the_longest_duration_is_584_years),
         cmocka_unit_test(percentages_are_hundredths),
         cmocka_unit_test(a_percentage_ends_at_100_and_at_two_places),

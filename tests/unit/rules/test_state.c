@@ -192,6 +192,34 @@ static void what_would_start_afresh_in_a_reload_does_so_in_a_restart_and_is_told
     }
 }
 
+/* Earlier versions began weeks on Thursday. This is what an offset of three days does now. */
+static void a_state_whose_weeks_began_on_thursday_starts_afresh_and_is_told(void **state)
+{
+    static const char weeks[] =
+        "limits: [{name: api, key: [user], rate: 10/week, algorithm: fixed_window}]";
+    struct state_world *w = *state;
+    state_world_open(w, weeks);
+    char *path = state_world_path(w, "api~.weir");
+    state_world_close(w);
+    assert_int_equal(unlink(path), 0);
+    struct weir_options o = WEIR_OPTIONS_INIT;
+    o.algorithm = WEIR_FIXED_WINDOW;
+    o.memory = WEIR_FILE;
+    o.path = path;
+    o.count = 10;
+    o.period_ns = 7 * WEIR_DAY;
+    o.offset_ns = 3 * WEIR_DAY;
+    o.max_keys = 100000;
+    o.flags = WEIR_EXPLICIT_TIME;
+    struct weir *limiter;
+    assert_int_equal(weir_open(&limiter, &o, NULL), 0);
+    weir_close(limiter);
+    state_world_open(w, weeks);
+    assert_told(w, "has offset_ns 0, expected 345600000000000: its keys start afresh");
+    assert_string_equal(state_world_files(w), "api~.weir");
+    free(path);
+}
+
 static void a_changed_max_keys_is_told_by_a_reload_too(void **state)
 {
     struct state_world *w = *state;
@@ -305,6 +333,7 @@ int main(void)
         TEST(a_changed_count_applies_to_the_keys_that_are_there),
         TEST(a_reload_and_a_put_go_on_in_the_same_files),
         TEST(what_would_start_afresh_in_a_reload_does_so_in_a_restart_and_is_told),
+        TEST(a_state_whose_weeks_began_on_thursday_starts_afresh_and_is_told),
         TEST(a_changed_max_keys_is_told_by_a_reload_too),
         TEST(a_log_that_would_have_to_grow_starts_afresh_and_says_so),
         TEST(a_limit_that_a_reload_or_a_remove_takes_away_takes_its_file_with_it),

@@ -54,6 +54,9 @@ static void a_queue_keeps_at_least_who_is_being_served(void **state)
     assert_rate(&o, &part, 3);
     assert_int_equal(part.queue, 2);
     assert_int_equal(divide(&o, 100).queue, 0);
+    o.undelayed = 8;
+    assert_int_equal(divide(&o, 3).undelayed, 2);
+    assert_int_equal(divide(&o, 100).undelayed, 0);
 }
 
 static void a_window_that_does_not_divide_is_shorter(void **state)
@@ -71,6 +74,18 @@ static void a_window_that_does_not_divide_is_shorter(void **state)
     }
 }
 
+/* All parts together allow at most the whole count in a calendar month, unless a part would have
+ * less than one unit: then it has one in a longer time. */
+static void a_part_of_a_calendar_month_has_calendar_months(void **state)
+{
+    struct weir_options o = whole(WEIR_FIXED_WINDOW, 100, WEIR_MONTH);
+    assert_int_equal(divide(&o, 7).period_ns, WEIR_MONTH);
+    assert_int_equal(divide(&o, 7).count, 14);
+    struct weir_options part = divide(&o, 300);
+    assert_int_equal(part.count, 1);
+    assert_int_equal(part.period_ns, 3 * WEIR_MONTH);
+}
+
 static void a_part_that_would_take_too_long_cannot_be_expressed(void **state)
 {
     struct weir_options o = whole(WEIR_TOKEN_BUCKET, 1, 36500 * WEIR_DAY);
@@ -86,6 +101,7 @@ int main(void)
         cmocka_unit_test(a_bucket_keeps_its_units_and_takes_n_times_as_long),
         cmocka_unit_test(a_queue_keeps_at_least_who_is_being_served),
         cmocka_unit_test(a_window_that_does_not_divide_is_shorter),
+        cmocka_unit_test(a_part_of_a_calendar_month_has_calendar_months),
         cmocka_unit_test(a_part_that_would_take_too_long_cannot_be_expressed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

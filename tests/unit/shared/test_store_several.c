@@ -16,6 +16,20 @@ static void limits_in_one_place_are_one_call(void **state)
     assert_int_equal(t.limits[1]->counts.denied, 1);
 }
 
+static void each_bucket_of_a_call_is_told_how_long_the_caller_would_wait(void **state)
+{
+    struct remote_part parts[] = {
+        part(limit("a", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 1),
+        part(limit("b", 20, REMOTE_LEASED, REMOTE_FAIL_OPEN), "tenant", 1)};
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 7 * MS, NOW), REMOTE_PENDING);
+    assert_int_equal(fake.count, 1);
+    assert_non_null(strstr(fake.calls[0].arguments, " check 1 10 10 100000 0 1 7000 "));
+    assert_non_null(strstr(fake.calls[0].arguments, " 20 20 50000 0 1 7000 "));
+    reply(0, WEIR_ALLOW, 5, 0, 0);
+    assert_int_equal(t.limits[0]->counts.allowed, 1);
+    assert_int_equal(t.limits[1]->counts.allowed, 1);
+}
+
 static void in_a_cluster_who_denies_gives_the_others_their_units_back(void **state)
 {
     struct remote_part parts[] = {
@@ -193,6 +207,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(limits_in_one_place_are_one_call),
+        TEST(each_bucket_of_a_call_is_told_how_long_the_caller_would_wait),
         IN_CLUSTER(in_a_cluster_who_denies_gives_the_others_their_units_back),
         IN_CLUSTER(the_stamp_is_that_of_the_group_that_binds),
         IN_CLUSTER(a_shard_keeps_limits_together_in_a_cluster),

@@ -47,6 +47,23 @@ static void windows_begin_by_the_stores_time(void **state)
     assert_int_equal(say(&c, T0 + late + S_NS, WINDOW + 1, 10, 0, T0 + S_NS), 0);
 }
 
+/* At T0 the store has 2023-11-14 22:13:20. November 2023 is month 24284 since March of the year 0. */
+static void calendar_months_begin_by_the_stores_time(void **state)
+{
+    struct store_limit *l = fake_limit(&fake, WEIR_FIXED_WINDOW, 10, WEIR_MONTH, 0);
+    uint64_t left = UINT64_C(1701388800) * WEIR_SECOND - STORE_US * WEIR_MICROSECOND;
+    assert_int_equal(fake_admit(node, l, "k", 20, T0), 10);
+    struct sync_call c = next(T0);
+    assert_int_equal(say(&c, T0 + left - 10 * MS, 24284, 10, 0, T0), 0);
+    assert_int_equal(fake_ask(node, l, "k", 1, T0).retry_after_ns, 10 * MS);
+    assert_int_equal(fake_admit(node, l, "k", 20, T0 + 9 * MS), 0);
+    assert_int_equal(fake_admit(node, l, "k", 20, T0 + 11 * MS), 10);
+    c = next(T0 + S_NS);
+    assert_int_equal(c.delta, 10);
+    assert_int_equal(c.window, 24285);
+    sync_lost(node, &c, T0 + S_NS);
+}
+
 static void a_call_in_doubt_about_its_window_must_fit_into_both(void **state)
 {
     struct store_limit *l = window(WEIR_FIXED_WINDOW);
@@ -200,6 +217,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_node_that_has_heard_nothing_leaves_the_window_to_the_store),
         TEST(windows_begin_by_the_stores_time),
+        TEST(calendar_months_begin_by_the_stores_time),
         TEST(a_call_in_doubt_about_its_window_must_fit_into_both),
         TEST(a_round_trip_of_several_windows_makes_a_call_fit_into_each),
         TEST(a_new_key_of_a_sliding_window_is_fresh_after_two_windows),
