@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "support/server_client.h"
+#include "support/server/server_client.h"
 
 static const char rules[] =
     "limits:\n"

@@ -1,6 +1,6 @@
 /* Windows by the calendar: months of WEIR_MONTH, weeks from Monday on. The C library's calendar
  * says when they begin. */
-#include "support/unit_limiter.h"
+#include "support/engine/unit_limiter.h"
 
 #include <stdlib.h>
 #include <time.h>
