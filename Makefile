@@ -82,6 +82,9 @@ coverage: ## which lines the tests reach (build/coverage/report.txt)
 openapi: build ## write docs/openapi.json anew, after operations or openapi_base.json have changed
 	@build/make_manual --openapi >docs/openapi.json
 
+schema: build ## write schema/weir.schema.json anew, after keys of the rule file have changed
+	@build/make_manual --schema >schema/weir.schema.json
+
 install: build ## install below PREFIX (/usr/local); DESTDIR is respected
 	@cmake --install build --prefix "$(PREFIX)"
 

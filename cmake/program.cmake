@@ -148,7 +148,7 @@ target_include_directories(weir-bench PRIVATE bench/program)
 target_link_libraries(weir-bench PRIVATE weir_cli)
 
 # The manual pages, from templates and from the rows that the parsers are made of.
-add_executable(make_manual docs/man/manual.c)
+add_executable(make_manual docs/man/manual.c docs/man/schema.c)
 target_link_libraries(make_manual PRIVATE weir_cli)
 set(WEIR_MAN_PAGES "")
 foreach(page weir.1 weir.yaml.5)

@@ -25,7 +25,8 @@
  * value counts as missing. Names that no rule uses are ignored. The sources in
  * the file's `attributes` section may be passed as attributes themselves
  * ("header:X-User-Id", "query:api_key"; header names in any case): the rules
- * then derive the attribute. A file with that section must declare there every
+ * then derive the attribute. Cookies are taken from "header:Cookie", which may be
+ * longer than other values. A file with that section must declare there every
  * other attribute that its rules use (`NAME: request` if callers send it).
  *
  * THE ORDER: the block list, then the allow list, then the limits. All enforced
@@ -416,7 +417,7 @@ WEIR_API int weir_rules_key_parts(struct weir_rules *rules, const char *limit, s
  * fork, or call these rules. Overrides are found if they are by an attribute of the key.
  *
  * Returns what fn returned, or WEIR_ENOLIMIT; WEIR_EKEY for a wrong number of parts, or an empty part;
- * WEIR_EATTRIBUTE; WEIR_EINVAL.
+ * WEIR_EATTRIBUTE; WEIR_EINVAL; WEIR_ENOTSUP if the rate is 0, because every request is denied.
  */
 WEIR_API int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key,
                             weir_rules_use_fn fn, void *arg, struct weir_error *error);
@@ -464,8 +465,8 @@ struct weir_rules_limit {
     const char *name;
     const char *tier; /* "" if the limit has none */
     int algorithm;
-    int shadow; /* by the rules */
-    uint64_t count;
+    int shadow;     /* by the rules */
+    uint64_t count; /* WEIR_UNLIMITED: the rate is unlimited; 0: every request is denied */
     uint64_t period_ns;
     uint64_t burst; /* leaky_bucket: the queue */
     struct weir_stats stats;

@@ -4,6 +4,7 @@
  * is made of.
  *
  *     make_manual docs/man/weir.yaml.5.in >weir.yaml.5
+ *     make_manual --schema >schema/weir.schema.json
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "rules/file/fields.h"
+#include "schema.h"
 #include "server/admin/admin.h"
 #include "server/admin/metrics.h"
 #include "server/resp/resp_commands.h"
@@ -213,8 +215,9 @@ static int fill_in(const char *line)
 int main(int argc, char **argv)
 {
     char line[LINE_MAX_BYTES];
-    if (argc == 2 && strcmp(argv[1], "--openapi") == 0) {
-        char *text = http_openapi(JSON_INDENT(1));
+    bool openapi = argc == 2 && strcmp(argv[1], "--openapi") == 0;
+    if (openapi || (argc == 2 && strcmp(argv[1], "--schema") == 0)) {
+        char *text = openapi ? http_openapi(JSON_INDENT(1)) : schema_text();
         (void)puts(text != NULL ? text : "");
         free(text);
         return text != NULL ? 0 : 1;

@@ -11,14 +11,18 @@
 
 /* A text, or a text percent-decoded, with the place of each of its bytes in the text. */
 struct view {
+    struct text text;
     size_t len;
-    char at[READ_MAX];
+    char *at; /* in `room`, with a free byte before it for mark_split() */
+    char room[1 + READ_MAX];
     uint16_t begin[READ_MAX + 1]; /* the last one is the end of the text */
 };
 
 static void view_decoded(struct text text, bool decode, struct view *v)
 {
     size_t n = 0;
+    v->text = text;
+    v->at = v->room + 1;
     for (size_t i = 0; i < text.len && n < READ_MAX; n++) {
         int byte = decode ? text_percent_byte(text, i) : -1;
         v->at[n] = byte >= 0 ? (char)byte : text.at[i];
@@ -72,27 +76,60 @@ void redact_learn(struct redact *r, struct text secret)
 
 /* ---- finding ---- */
 
-/* Marks the bytes of the text that are this secret, wherever it is in the view. */
-static void mark_secret(const struct redact *r, const struct redacted_secret *s,
-                        const struct view *v, bool *marked)
+static bool is_secret(const struct redact *r, const struct redacted_secret *s, const char *at,
+                      uint64_t sum)
 {
-    if (s->len == 0 || s->len > v->len) {
+    if (sum != s->sum) {
+        return false;
+    }
+    struct hash h = hash_sip(&r->key, at, s->len);
+    return h.low == s->hash.low && h.high == s->hash.high;
+}
+
+/* Marks the text from a place up to the byte of the view. */
+static void mark_up_to(const struct view *v, size_t from, size_t end, bool *marked)
+{
+    memset(marked + from, true, v->begin[end] - from);
+}
+
+/*
+ * Marks the secret if it begins with the last digits of an escape, v->at[i], and goes on after it: a
+ * reader of "%2a%40" sees "a%40" too. Puts the digits before the bytes that follow, for the hash.
+ */
+static void mark_split(const struct redact *r, const struct redacted_secret *s, struct view *v,
+                       size_t i, size_t digits, bool *marked)
+{
+    size_t end = i + 1 + s->len - digits;
+    size_t from = v->begin[i] + ENCODED_BYTE - digits;
+    char *at = v->at + i + 1 - digits;
+    char kept[2];
+    if (digits > s->len || end > v->len) {
         return;
     }
-    uint64_t sum = sum_of(v->at, s->len);
-    for (size_t i = 0; i + s->len <= v->len; i++) {
-        struct hash h = {0, 0};
-        if (sum == s->sum) {
-            h = hash_sip(&r->key, v->at + i, s->len);
+    memcpy(kept, at, digits);
+    memcpy(at, v->text.at + from, digits);
+    if (is_secret(r, s, at, sum_of(at, s->len))) {
+        mark_up_to(v, from, end, marked);
+    }
+    memcpy(at, kept, digits);
+}
+
+/* Marks the bytes of the text that are this secret, wherever it is in the view. */
+static void mark_secret(const struct redact *r, const struct redacted_secret *s, struct view *v,
+                        bool *marked)
+{
+    uint64_t sum = s->len <= v->len ? sum_of(v->at, s->len) : 0;
+    for (size_t i = 0; s->len > 0 && i < v->len; i++) {
+        bool fits = i + s->len <= v->len;
+        if (fits && is_secret(r, s, v->at + i, sum)) {
+            mark_up_to(v, v->begin[i], i + s->len, marked);
         }
-        if (sum == s->sum && h.low == s->hash.low && h.high == s->hash.high) {
-            size_t from = v->begin[i];
-            memset(marked + from, true, v->begin[i + s->len] - from);
+        if (v->begin[i + 1] - v->begin[i] == ENCODED_BYTE) {
+            mark_split(r, s, v, i, 1, marked);
+            mark_split(r, s, v, i, 2, marked);
         }
-        if (i + s->len < v->len) {
-            sum += (unsigned char)v->at[i + s->len];
-        }
-        sum -= (unsigned char)v->at[i];
+        sum += i + s->len < v->len ? (unsigned char)v->at[i + s->len] : 0;
+        sum -= fits ? (unsigned char)v->at[i] : 0;
     }
 }
 

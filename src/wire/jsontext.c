@@ -56,12 +56,12 @@ static uint32_t hex_of(const char *at, const char *end)
 
 size_t jsontext_escape(const char *at, const char *end, uint32_t *number)
 {
-    static const char letters[] = "\"\\/bfnrt";
-    static const char meant[] = "\"\\/\b\f\n\r\t";
+    static const unsigned char meant[UINT8_MAX + 1] = {
+        ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+        ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
     if (end - at < 2 || at[1] != 'u') {
-        const char *letter = end - at > 1 && at[1] != 0 ? strchr(letters, at[1]) : NULL;
-        *number = letter != NULL ? (unsigned char)meant[letter - letters] : 0;
-        return letter != NULL ? 2 : 0;
+        *number = end - at < 2 ? 0 : meant[(unsigned char)at[1]];
+        return *number != 0 ? 2 : 0;
     }
     *number = hex_of(at + 2, end);
     if (*number >= 0xdc00 && *number < 0xe000) { /* the second half of a pair */
@@ -287,17 +287,23 @@ bool jsontext_check(struct text *text, size_t most, struct jsontext_flaw *flaw)
 
 /* ---- values of a checked text ---- */
 
+/* Returns whether a quote is escaped: by one backslash, or by the last one of an odd number. */
+static bool is_escaped(const char *quote)
+{
+    size_t n = 0;
+    while (*(quote - n - 1) == '\\') { /* it ends at the first quote of the string */
+        n++;
+    }
+    return n % 2 == 1;
+}
+
 /* Returns the byte after the string that begins here. */
 static const char *end_of_string(const char *at, const char *end)
 {
-    for (at++; *at != '"'; at++) {
-        at = skip_plain(at, end);
-        if (*at == '"') {
-            break;
-        }
-        at += *at == '\\';
-    }
-    return at + 1;
+    do {
+        at = memchr(at + 1, '"', (size_t)(end - at - 1));
+    } while (at != NULL && is_escaped(at));
+    return at != NULL ? at + 1 : end; /* never NULL: the text was checked */
 }
 
 /* Returns the byte after the list or object that begins here. */

@@ -115,7 +115,7 @@ static uint64_t bytes_of(const struct config *config)
     struct problems quiet = {0};
     uint64_t sum = 0;
     for (size_t i = 0; i < config->limits_count; i++) {
-        sum += limit_bytes(config->limits[i], &quiet);
+        sum += limit_bytes(config, config->limits[i], &quiet);
     }
     require(quiet.errors == 0);
     return sum;

@@ -9,6 +9,7 @@ prefix=$dir/prefix
 cmake --install "$WEIR_BUILD_DIR" --prefix "$prefix" >"$dir/log" || { cat "$dir/log" >&2; exit 1; }
 pc=$(find "$prefix" -name weir.pc)
 lib=$(dirname "$(dirname "$pc")")
+[ -e "$prefix/share/weir/weir.schema.json" ] || { echo "weir.schema.json is not installed" >&2; exit 1; }
 [ -n "$(find "$prefix" -name openapi.json)" ] || { echo "openapi.json is not installed" >&2; exit 1; }
 export PKG_CONFIG_PATH="$lib/pkgconfig" LD_LIBRARY_PATH="$lib"
 

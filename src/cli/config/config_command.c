@@ -29,7 +29,7 @@ static int check_rules(struct config *config, const char *path, struct problems 
                        struct ruleset **set)
 {
     struct weir_error error = {0};
-    config_warn(config, problems);
+    config_warn(config, path, problems);
     (void)config_check_store(config, problems);
     config_check_secrets(config, path, problems);
     int e = ruleset_create(config, NULL, NULL, NULL, problems, set, &error);

@@ -40,8 +40,8 @@ static int params_at(const struct limit_config *limit, size_t i, struct text *ti
 {
     struct weir_options options;
     const struct setting *setting = setting_at(limit, i, tier);
-    if (setting == NULL) {
-        return WEIR_ENOENT;
+    if (setting == NULL || rate_kind(setting->rate) != RATE_COUNTS) {
+        return WEIR_ENOENT; /* the store is not asked */
     }
     config_options(limit, setting, &options);
     return store_params(&options, params, error);

@@ -51,8 +51,8 @@ static struct holder *find_holder(const struct rule *old, const struct rule *rul
     bool override = variant >= &rule->variants[rule->override_first];
     for (size_t i = 0; i < old->variants_count; i++) {
         const struct variant *v = &old->variants[i];
-        bool same = v->holder != NULL && override == (i >= old->override_first) &&
-                    text_equal(v->tier, variant->tier) &&
+        bool same = v->holder != NULL && v->kind == variant->kind &&
+                    override == (i >= old->override_first) && text_equal(v->tier, variant->tier) &&
                     v->setting->rate.period_ns == variant->setting->rate.period_ns &&
                     has_room(&v->holder->setting, variant->setting);
         if (same && (!override || same_numbers(v->setting, variant->setting))) {
@@ -230,7 +230,8 @@ static int open_new(const struct holder_opening *o)
         return fail(o->error, WEIR_ENOMEM, "out of memory for limit '%.*s'",
                     TEXT_ARGS(o->rule->config->name));
     }
-    int e = o->rule->mode != REMOTE_LOCAL ? open_remote(o, holder) : open_local(o, holder);
+    bool remote = o->rule->mode != REMOTE_LOCAL && o->variant->kind == RATE_COUNTS;
+    int e = remote ? open_remote(o, holder) : open_local(o, holder);
     if (e != 0) {
         free(holder);
         return e;

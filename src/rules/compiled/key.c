@@ -163,3 +163,10 @@ const struct variant *rule_variant(const struct rule *rule, const struct request
     }
     return &rule->variants[rule->variant_default];
 }
+
+bool rule_is_shared(const struct rule *rule, const struct request *request)
+{
+    bool unknown;
+    return rule->mode != REMOTE_LOCAL &&
+           (!rule->partly_here || rule_variant(rule, request, &unknown)->kind == RATE_COUNTS);
+}

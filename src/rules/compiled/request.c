@@ -1,6 +1,8 @@
 /* Reads the attributes of a request: finds their numbers, normalises them, and derives others. */
 #include "base/error.h"
 #include "rules/compiled/ruleset.h"
+#include "rules/value/cookie.h"
+#include "rules/value/pattern.h"
 
 #define NAME_MAX_BYTES 256
 
@@ -54,7 +56,7 @@ static int set_path(struct request *request, struct text value, struct weir_erro
 int request_put(const struct ruleset *set, struct request *request, unsigned number,
                 struct text value, struct weir_error *error)
 {
-    if (value.len > WEIR_RULES_VALUE_MAX) {
+    if (value.len > WEIR_RULES_VALUE_MAX && number != set->cookies) {
         return fail(error, WEIR_EATTRIBUTE, "%.*s: found %zu bytes, expected at most %d",
                     TEXT_ARGS(set->attributes[number]), value.len, WEIR_RULES_VALUE_MAX);
     }
@@ -105,6 +107,47 @@ static int take(const struct ruleset *set, const struct weir_rules_attribute *fr
                        error);
 }
 
+/* ---- derived attributes ---- */
+
+static struct text look_up(const struct attribute_source *source, struct text value)
+{
+    int64_t row = text_map_find(source->values, value);
+    return row < 0 ? TEXT("") : source->answers.at[row];
+}
+
+/* Returns the segment that the first matching pattern names; len 0 if none matches. */
+static struct text capture(const struct captures *captures, struct text path)
+{
+    for (size_t i = 0; i < captures->count; i++) {
+        const struct capture *c = &captures->at[i];
+        if (c->pattern.len == 0 || path_pattern_match(c->pattern, path)) {
+            return path_nth(path, c->segment);
+        }
+    }
+    return TEXT("");
+}
+
+/* Sets *value to what a source gives of the attribute that it is taken from; len 0: nothing. */
+static int take_from(const struct derived *derived, size_t i, struct text *value,
+                     struct weir_error *error)
+{
+    const struct attribute_source *source = &derived->config->sources[i];
+    switch (source->kind) {
+    case FROM_FILE:
+        *value = look_up(source, *value);
+        return 0;
+    case FROM_PATH:
+        *value = capture(&derived->captures[i], *value);
+        return 0;
+    case FROM_COOKIE:
+        return cookie_find(*value, source->part, value)
+                   ? 0
+                   : bad(error, source->name, "found two values, expected one");
+    default:
+        return 0;
+    }
+}
+
 /*
  * Sets a derived attribute that the request does not have. The first source that gives a value
  * wins.
@@ -116,18 +159,14 @@ static int derive(const struct ruleset *set, const struct derived *derived, stru
         return 0;
     }
     for (size_t i = 0; i < derived->config->count; i++) {
-        const struct attribute_source *source = &derived->config->sources[i];
         unsigned from = derived->source[i];
         if (!request_has(request, from)) {
             continue;
         }
         struct text value = request->value[from];
-        if (source->kind == FROM_FILE) {
-            int64_t row = text_map_find(source->values, value);
-            value = row < 0 ? TEXT("") : source->answers.at[row];
-        }
-        if (value.len > 0) {
-            return request_put(set, request, derived->attribute, value, error);
+        int e = take_from(derived, i, &value, error);
+        if (e != 0 || value.len > 0) {
+            return e != 0 ? e : request_put(set, request, derived->attribute, value, error);
         }
     }
     return 0;

@@ -10,12 +10,54 @@
 #include "rules/compiled/holder.h"
 #include "rules/compiled/ruleset_tests.h"
 #include "rules/file/limits.h"
+#include "rules/value/pattern.h"
 
 /* ---- attributes ---- */
+
+/* The patterns that have one name in braces, while they are collected. */
+struct capturing {
+    struct ruleset *set;
+    struct text name;
+    struct captures *to;
+};
+
+static void add_capture(void *arg, const struct value *path)
+{
+    const struct capturing *c = arg;
+    struct capture one = {path->text, path_pattern_find(path->named, c->name)};
+    if (one.segment > 0) {
+        (void)arena_append(&c->set->arena, &c->to->at, &c->to->count, sizeof one, &one);
+    }
+}
+
+static void compile_captures(struct ruleset *set, const struct attribute_source *source,
+                             struct captures *to)
+{
+    struct capture every = {TEXT(""), source->segment};
+    struct capturing named = {set, source->part, to};
+    if (source->part.len > 0) {
+        config_each_named(&set->config, add_capture, &named);
+    } else {
+        (void)arena_append(&set->arena, &to->at, &to->count, sizeof every, &every);
+    }
+}
+
+static void compile_source(struct ruleset *set, const struct attribute_source *source,
+                           struct derived *to, size_t i)
+{
+    unsigned number = ruleset_number(set, source->by.len > 0 ? source->by : source->name);
+    to->source[i] = (unsigned char)number;
+    if (source->kind == FROM_COOKIE) {
+        set->cookies = number;
+    } else if (source->kind == FROM_PATH) {
+        compile_captures(set, source, &to->captures[i]);
+    }
+}
 
 static void compile_derived(struct ruleset *set)
 {
     const struct config *config = &set->config;
+    set->cookies = NO_ATTRIBUTE;
     set->derived = arena_array(&set->arena, config->attributes_count, sizeof *set->derived);
     for (size_t i = 0; set->derived != NULL && i < config->attributes_count; i++) {
         const struct attribute_config *from = &config->attributes[i];
@@ -26,9 +68,7 @@ static void compile_derived(struct ruleset *set)
         to->config = from;
         to->attribute = ruleset_number(set, from->name);
         for (size_t j = 0; j < from->count; j++) {
-            const struct attribute_source *source = &from->sources[j];
-            to->source[j] = (unsigned char)ruleset_number(
-                set, source->kind == FROM_FILE ? source->by : source->name);
+            compile_source(set, &from->sources[j], to, j);
         }
     }
 }
@@ -144,6 +184,8 @@ static void compile_variants(struct ruleset *set, const struct limit_config *lim
     rule->variants_count = n;
     for (size_t i = 0; i < n; i++) {
         rule->variants[i].window_ns = limit_window_ns(limit, rule->variants[i].setting);
+        rule->variants[i].kind = rate_kind(rule->variants[i].setting->rate);
+        rule->partly_here |= rule->variants[i].kind != RATE_COUNTS;
     }
     rule->tier_attribute = optional_number(set, limit->tier_by);
     rule->override_attribute = optional_number(set, o->by);

@@ -65,6 +65,7 @@ struct variant {
     const struct setting *setting;
     struct text tier; /* len 0: none */
     uint64_t window_ns;
+    enum rate_kind kind; /* of its rate */
 };
 
 /*
@@ -81,7 +82,8 @@ struct rule {
     uint64_t key_bits[CONFIG_KEY_PARTS_MAX]; /* alternatives, one of which must be present */
     const struct limit_config *config;
     unsigned cost_attribute;
-    int mode;                                 /* enum remote_mode: what decides it */
+    int mode;         /* enum remote_mode: what decides it */
+    bool partly_here; /* mode is not local, but variants whose rate is 0 or unlimited are */
     unsigned char *key[CONFIG_KEY_PARTS_MAX]; /* alternatives, then NO_ATTRIBUTE */
     unsigned char *shard;                     /* attributes, then NO_ATTRIBUTE */
     unsigned tier_attribute;
@@ -93,11 +95,23 @@ struct rule {
     size_t variants_count;
 };
 
+/* A segment of paths that match a pattern; of all paths if the pattern is empty. */
+struct capture {
+    struct text pattern;
+    unsigned segment; /* from 1 */
+};
+
+struct captures {
+    struct capture *at; /* the first whose pattern matches is used */
+    size_t count;
+};
+
 /* An attribute that is derived if the request does not have it. */
 struct derived {
     unsigned attribute;
     const struct attribute_config *config;
-    unsigned char source[CONFIG_SOURCES_MAX]; /* number of the header, the query or `by` */
+    unsigned char source[CONFIG_SOURCES_MAX];     /* number of the header, the query or `by` */
+    struct captures captures[CONFIG_SOURCES_MAX]; /* of sources FROM_PATH */
 };
 
 /* New numbers of a limiter, which it gets when the rules are switched. */
@@ -121,6 +135,7 @@ struct ruleset {
     struct text_map *names; /* name -> number of the attribute */
     struct text *attributes;
     unsigned attributes_count;
+    unsigned cookies; /* number of the field that cookies are in; NO_ATTRIBUTE: not used */
     struct derived *derived;
     size_t derived_count;
     struct tests *allow; /* one of them must hold */
@@ -250,6 +265,29 @@ size_t shard_compose(const struct rule *rule, const struct request *request, cha
  */
 const struct variant *rule_variant(const struct rule *rule, const struct request *request,
                                    bool *unknown);
+
+/* True if a fleet decides the limit for this request. */
+bool rule_is_shared(const struct rule *rule, const struct request *request);
+
+/*
+ * Returns the units to ask a limiter for if the request takes `cost`: see fixed_options(). A
+ * question to a limiter whose rate has no count must not have a max_wait.
+ */
+static inline uint64_t rate_cost(enum rate_kind kind, uint64_t cost)
+{
+    return kind == RATE_COUNTS ? cost : kind == RATE_UNLIMITED ? 1 : UINT64_MAX;
+}
+
+/* Puts what the rate says into the limiter's answer: there is nothing, or as much as one likes. */
+static inline void rate_answer(enum rate_kind kind, struct weir_answer *answer)
+{
+    if (kind != RATE_COUNTS) {
+        bool unlimited = kind == RATE_UNLIMITED && answer->verdict == WEIR_ALLOW;
+        answer->quota = unlimited ? WEIR_UNLIMITED : 0;
+        answer->remaining = answer->quota;
+        answer->reset_after_ns = 0;
+    }
+}
 
 /* Returns the rule of a limit by its name, NULL if there is none. */
 const struct rule *ruleset_find(const struct ruleset *set, struct text name);

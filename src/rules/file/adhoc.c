@@ -50,7 +50,8 @@ static void show_adhoc(const struct show *s, const void *value)
     show_bytes(s->out, adhoc_bytes(adhoc, &quiet));
 }
 
-const struct field_type type_adhoc = {.read = read_adhoc, .show = show_adhoc};
+const struct field_type type_adhoc = {
+    .read = read_adhoc, .show = show_adhoc, .shape = SHAPE_SCALAR_OR_MAP};
 
 void adhoc_check(const struct config *config, struct problems *problems)
 {

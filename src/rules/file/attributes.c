@@ -1,10 +1,16 @@
 /* Reads and shows the section `attributes`: where values come from that a request does not carry. */
 #include "rules/file/sections.h"
 
+#include "rules/file/conditions.h"
 #include "rules/file/tiers.h"
+#include "rules/value/cookie.h"
 #include "rules/value/normalize.h"
+#include "rules/value/pattern.h"
 
-#define SOURCE_EXPECTED "header:NAME, query:NAME, 'file:PATH by ATTRIBUTE' or request"
+#define SOURCE_EXPECTED                                                                            \
+    "header:NAME, query:NAME, cookie:NAME, path:N, path:{NAME}, 'file:PATH by ATTRIBUTE' or "      \
+    "request"
+#define SEGMENTS_MAX 100 /* the last one that path:N may name */
 
 /* ---- names that rules use ---- */
 
@@ -98,6 +104,65 @@ static bool split_lookup(struct text text, struct attribute_source *out)
     return false;
 }
 
+/* Reads the N of path:N, or the name of path:{name}. */
+static bool read_segment(struct text text, struct attribute_source *out)
+{
+    uint64_t number = 0;
+    out->part = path_pattern_name(text);
+    if (out->part.len > 0) {
+        return name_is_good(out->part);
+    }
+    if (!text_to_u64(text, &number) || number < 1 || number > SEGMENTS_MAX) {
+        return false;
+    }
+    out->segment = (unsigned)number;
+    return true;
+}
+
+static const struct source_row {
+    const char *prefix;
+    enum source_kind kind;
+    const char *by; /* where the value is a part of another one */
+} source_rows[] = {
+    {"header:", FROM_HEADER, ""}, {"query:", FROM_QUERY, ""}, {"cookie:", FROM_COOKIE, COOKIES},
+    {"path:", FROM_PATH, "path"}, {"file:", FROM_FILE, ""},
+};
+
+static const struct source_row *source_row(struct text text)
+{
+    for (size_t i = 0; i < sizeof source_rows / sizeof source_rows[0]; i++) {
+        if (text_starts(text, source_rows[i].prefix) && text.len > strlen(source_rows[i].prefix)) {
+            return &source_rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* Reads what follows the prefix of a source; false if it has another form. */
+static bool read_rest(struct reader *r, struct text text, struct text rest,
+                      struct attribute_source *out)
+{
+    char *lower;
+    switch (out->kind) {
+    case FROM_HEADER: /* names of fields are stored in lower case */
+        lower = arena_take(&r->source->arena, text.len);
+        if (lower != NULL) {
+            normalize_lower(text, lower);
+        }
+        out->name = (struct text){lower, lower != NULL ? text.len : 0};
+        return true;
+    case FROM_COOKIE:
+        out->part = rest;
+        return cookie_name_is_good(rest);
+    case FROM_PATH:
+        return read_segment(rest, out);
+    case FROM_FILE:
+        return split_lookup(text, out);
+    default:
+        return true;
+    }
+}
+
 /*
  * Reads one source of an attribute; false after a problem. `request` is no source: it declares an
  * attribute that callers send.
@@ -106,32 +171,29 @@ static bool read_source(struct reader *r, const struct node *node, struct text a
                         struct attribute_source *out)
 {
     struct text text = node->scalar;
-    *out = (struct attribute_source){0};
+    const struct source_row *row = source_row(text);
+    *out = (struct attribute_source){.name = text};
     if (text_is(text, "request")) {
         return false;
     }
-    if (text_starts(text, "header:") && text.len > strlen("header:")) {
-        char *lower = arena_take(&r->source->arena, text.len);
-        if (lower != NULL) {
-            normalize_lower(text, lower);
-        }
-        out->kind = FROM_HEADER;
-        out->name = (struct text){lower, text.len};
-        return lower != NULL;
+    if (row != NULL) {
+        out->kind = row->kind;
+        out->by = text_of(row->by);
     }
-    if (text_starts(text, "query:") && text.len > strlen("query:")) {
-        out->kind = FROM_QUERY;
-        out->name = text;
-        return true;
+    if (row == NULL || !read_rest(r, text, text_after(text, strlen(row->prefix)), out)) {
+        unexpected(r, node, SOURCE_EXPECTED);
+        return false;
     }
-    if (text_starts(text, "file:") && split_lookup(text, out)) {
-        out->kind = FROM_FILE;
+    if (out->kind == FROM_PATH && text_is(attribute, "path")) {
+        unexpected(r, node, "another source: the path is not a part of itself");
+        return false;
+    }
+    if (out->kind == FROM_FILE) {
         attribute_used(r, out->by, node->place);
         lookup_read(r, node, attribute, out);
         return out->values != NULL;
     }
-    unexpected(r, node, SOURCE_EXPECTED);
-    return false;
+    return out->name.at != NULL;
 }
 
 static void read_sources(struct reader *r, const struct node *node, struct attribute_config *out)
@@ -172,8 +234,7 @@ static void read_attribute(struct reader *r, const struct node *key, const struc
 static bool is_ready(const struct config *config, size_t done, const struct attribute_config *a)
 {
     for (size_t i = 0; i < a->count; i++) {
-        for (size_t j = done; a->sources[i].kind == FROM_FILE && j < config->attributes_count;
-             j++) {
+        for (size_t j = done; a->sources[i].by.len > 0 && j < config->attributes_count; j++) {
             if (text_equal(a->sources[i].by, config->attributes[j].name)) {
                 return false;
             }
@@ -193,10 +254,9 @@ static void sort_attributes(struct reader *r)
             next++;
         }
         if (next == config->attributes_count) {
-            problem(
-                r->problems, config->attributes[done].place,
-                "found '%.*s', which is looked up by itself, expected another attribute after 'by'",
-                TEXT_ARGS(config->attributes[done].name));
+            problem(r->problems, config->attributes[done].place,
+                    "found '%.*s', which is looked up by itself, expected another attribute",
+                    TEXT_ARGS(config->attributes[done].name));
             return;
         }
         struct attribute_config ready = config->attributes[next];
@@ -235,5 +295,65 @@ static void show_attributes(const struct show *s, const void *value)
     }
 }
 
-const struct field_type type_attributes = {
-    .size = sizeof(struct attribute_config *), .read = read_attributes, .show = show_attributes};
+const struct field_type type_attributes = {.size = sizeof(struct attribute_config *),
+                                           .read = read_attributes,
+                                           .show = show_attributes,
+                                           .shape = SHAPE_ATTRIBUTES};
+
+/* ---- names in the braces of paths ---- */
+
+/* How many paths have a name in braces, and the nearest of the other names. */
+struct looking {
+    struct text name;
+    size_t count;
+    char nearest[WEIR_RULES_NAME]; /* "" if none is similar */
+};
+
+static void count_named(void *arg, const struct value *path)
+{
+    struct looking *l = arg;
+    l->count += path_pattern_find(path->named, l->name) > 0;
+    for (unsigned n = 1; path_nth(path->named, n).len > 0; n++) {
+        struct text name = path_pattern_name(path_nth(path->named, n));
+        char word[WEIR_RULES_NAME];
+        (void)snprintf(word, sizeof word, "%.*s", TEXT_ARGS(name));
+        struct suggestion s = suggest_begin(l->name);
+        suggest_offer(&s, word);
+        if (name.len > 0 && s.nearest != NULL) {
+            memcpy(l->nearest, word, sizeof word);
+        }
+    }
+}
+
+static void check_named(const struct config *config, const struct attribute_config *a,
+                        const struct attribute_source *source, struct problems *problems)
+{
+    struct looking l = {.name = source->part};
+    config_each_named(config, count_named, &l);
+    if (l.count == 0) {
+        problem(problems, a->place,
+                "found path:{%.*s}, but no path of the rules has {%.*s}, expected one such as "
+                "/users/{%.*s}/**%s%s%s",
+                TEXT_ARGS(l.name), TEXT_ARGS(l.name), TEXT_ARGS(l.name),
+                l.nearest[0] != 0 ? "; did you mean '" : "", l.nearest,
+                l.nearest[0] != 0 ? "'?" : "");
+    } else if (l.count > CONFIG_PATTERNS_MAX) {
+        problem(problems, a->place, "found %zu paths with {%.*s}, expected at most %d", l.count,
+                TEXT_ARGS(l.name), CONFIG_PATTERNS_MAX);
+    }
+}
+
+void attributes_check(const struct config *config, struct problems *problems)
+{
+    if (config->limits_count < config->limits_written) {
+        return; /* a limit that was refused may have the name */
+    }
+    for (size_t i = 0; i < config->attributes_count; i++) {
+        const struct attribute_config *a = &config->attributes[i];
+        for (size_t j = 0; j < a->count; j++) {
+            if (a->sources[j].part.len > 0 && a->sources[j].kind == FROM_PATH) {
+                check_named(config, a, &a->sources[j], problems);
+            }
+        }
+    }
+}

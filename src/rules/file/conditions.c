@@ -88,7 +88,11 @@ static void add_text(struct condition_reading *c, struct text text, struct place
     if (to == NULL) {
         return;
     }
-    if (!pattern_has_wildcard(text)) {
+    if (c->kind == ATTRIBUTE_PATH && memchr(text.at, '{', text.len) != NULL) {
+        value.text = (struct text){to, path_pattern_plain(text, to)};
+        value.named = text_equal(value.text, text) ? TEXT("") : text;
+    }
+    if (!pattern_has_wildcard(value.text)) {
         value = (struct value){.kind = VALUE_EXACT, .text = {to, pattern_literal(text, to)}};
     }
     if (c->kind == ATTRIBUTE_METHOD) {
@@ -305,7 +309,40 @@ static void show_list(const struct show *s, const void *value)
     }
 }
 
-const struct field_type type_conditions = {
-    .size = sizeof(struct conditions), .read = read_conditions, .show = show_conditions};
-const struct field_type type_list = {
-    .size = sizeof(struct list_config), .read = read_list, .show = show_list};
+const struct field_type type_conditions = {.size = sizeof(struct conditions),
+                                           .read = read_conditions,
+                                           .show = show_conditions,
+                                           .shape = SHAPE_CONDITIONS};
+const struct field_type type_list = {.size = sizeof(struct list_config),
+                                     .read = read_list,
+                                     .show = show_list,
+                                     .shape = SHAPE_CONDITIONS_LIST};
+
+/* ---- paths with names ---- */
+
+static void each_named(const struct conditions *conditions, config_named_fn fn, void *arg)
+{
+    for (size_t i = 0; i < conditions->count; i++) {
+        const struct condition *c = &conditions->at[i];
+        bool path = attribute_kind_of(c->attribute) == ATTRIBUTE_PATH;
+        for (size_t j = 0; path && j < c->count; j++) {
+            if (c->values[j].named.len > 0) {
+                fn(arg, &c->values[j]);
+            }
+        }
+    }
+}
+
+void config_each_named(const struct config *config, config_named_fn fn, void *arg)
+{
+    const struct list_config *lists[] = {&config->allow, &config->block};
+    for (size_t i = 0; i < config->limits_count; i++) {
+        each_named(&config->limits[i]->when, fn, arg);
+        each_named(&config->limits[i]->unless, fn, arg);
+    }
+    for (size_t l = 0; l < 2; l++) {
+        for (size_t i = 0; i < lists[l]->count; i++) {
+            each_named(&lists[l]->entries[i], fn, arg);
+        }
+    }
+}

@@ -76,6 +76,12 @@ bool config_is_shared(const struct config *config, const struct limit_config *li
            config_consistency(config, limit->consistency) != CONSISTENCY_LOCAL;
 }
 
+bool setting_is_local(const struct config *config, const struct limit_config *limit,
+                      const struct setting *setting)
+{
+    return rate_kind(setting->rate) != RATE_COUNTS || !config_is_shared(config, limit);
+}
+
 /* ---- limits ---- */
 
 static size_t find_limit(const struct config *config, struct text name)
@@ -150,7 +156,8 @@ static void show_version(const struct show *s, const void *value)
 }
 
 static const struct field_type type_version = {.read = read_version, .show = show_version};
-static const struct field_type type_limits = {.read = read_limits, .show = limits_show};
+static const struct field_type type_limits = {
+    .read = read_limits, .show = limits_show, .shape = SHAPE_LIMITS};
 
 #define CONFIG(member) offsetof(struct config, member)
 
@@ -259,6 +266,7 @@ static int read_texts(struct config *config, const char *name, struct problems *
             (void)fields_read(&r, &section_top, source->root, config);
         }
     }
+    attributes_check(config, problems);
     return finish_reading(config, name, problems);
 }
 

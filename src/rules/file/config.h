@@ -68,7 +68,10 @@ enum value_kind {
 struct value {
     enum value_kind kind;
     struct text text;
-    struct cidr network;
+    union {
+        struct cidr network;
+        struct text named; /* of a path: the pattern with names in braces; len 0: it has none */
+    };
 };
 
 /* A test that one attribute has one of these values. */
@@ -179,13 +182,18 @@ static inline bool limit_can_wait(const struct limit_config *limit)
 
 /* ---- the rest of the file ---- */
 
-enum source_kind { FROM_HEADER, FROM_QUERY, FROM_FILE };
+enum source_kind { FROM_HEADER, FROM_QUERY, FROM_COOKIE, FROM_PATH, FROM_FILE };
+
+/* The attribute that cookies are taken from. */
+#define COOKIES "header:cookie"
 
 /* A place where an attribute's value is taken from if the request does not carry it. */
 struct attribute_source {
     enum source_kind kind;
-    struct text name;        /* "header:x-user-id", "query:api_key"; FROM_FILE: the file */
-    struct text by;          /* FROM_FILE: the attribute that is looked up */
+    struct text name; /* "header:x-user-id", "query:api_key", "cookie:sid"; FROM_FILE: the file */
+    struct text by;   /* the attribute that it is taken from; len 0: `name` */
+    struct text part; /* FROM_COOKIE: the cookie; FROM_PATH: the name in braces, len 0: none */
+    unsigned segment; /* FROM_PATH without a name: the number of the segment, from 1 */
     struct text_map *values; /* FROM_FILE: value -> number in answers */
     struct texts answers;
 };
@@ -331,6 +339,13 @@ int config_each_file(const char *path, config_file_fn fn, void *arg);
  */
 char *config_beside(const struct config *config, struct text path);
 
+/*
+ * Calls fn with each path that has names in braces: of the limits in their order, then of the
+ * lists.
+ */
+typedef void (*config_named_fn)(void *arg, const struct value *path);
+void config_each_named(const struct config *config, config_named_fn fn, void *arg);
+
 /* Warns of each key of server, store and adhoc whose change takes effect only after a restart. */
 void config_compare(const struct config *old, const struct config *next, const char *name,
                     struct problems *problems);
@@ -338,9 +353,10 @@ void config_compare(const struct config *old, const struct config *next, const c
 /*
  * Warns of each limit whose whole key is written by clients, in a header or the query, so that a
  * client can make up a new key for each request (only an operator can know whether a gateway
- * prevents that), and of each limit that no request reaches.
+ * prevents that), of each limit that no request reaches, and of a name in braces that no
+ * attribute takes. `name` is the path of the rules.
  */
-void config_warn(const struct config *config, struct problems *problems);
+void config_warn(const struct config *config, const char *name, struct problems *problems);
 
 void config_finish(struct config *config);
 
@@ -356,6 +372,13 @@ bool config_has_store(const struct config *config);
 
 /* True if a fleet decides the limit: then it needs no table here. */
 bool config_is_shared(const struct config *config, const struct limit_config *limit);
+
+/*
+ * True if the keys of a setting are in this process: those of a local limit, and those whose rate
+ * is 0 or unlimited, about which no other node has to be asked.
+ */
+bool setting_is_local(const struct config *config, const struct limit_config *limit,
+                      const struct setting *setting);
 
 /* Returns the bytes of all tables in this process. Reports sizes that are impossible. */
 uint64_t config_bytes(const struct config *config, struct problems *problems);

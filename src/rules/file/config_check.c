@@ -9,8 +9,7 @@ uint64_t config_bytes(const struct config *config, struct problems *problems)
 {
     uint64_t sum = adhoc_bytes(&config->adhoc, problems);
     for (size_t i = 0; i < config->limits_count; i++) {
-        const struct limit_config *limit = config->limits[i];
-        sum = config_is_shared(config, limit) ? sum : add_sat(sum, limit_bytes(limit, problems));
+        sum = add_sat(sum, limit_bytes(config, config->limits[i], problems));
     }
     return sum;
 }

@@ -49,8 +49,10 @@ static void read_shard(struct reader *r, const struct field *f, const struct nod
 /* Without a size, because 0, the default, is shown too. */
 const struct field_type type_consistency = {
     .read = field_read_choice, .show = show_consistency, .same = same_consistency};
-const struct field_type type_shard = {
-    .size = sizeof(struct texts), .read = read_shard, .show = field_show_texts};
+const struct field_type type_shard = {.size = sizeof(struct texts),
+                                      .read = read_shard,
+                                      .show = field_show_texts,
+                                      .shape = SHAPE_SCALARS};
 
 /* ---- checks ---- */
 

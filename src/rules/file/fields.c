@@ -198,7 +198,10 @@ static bool is_zero(const unsigned char *bytes, size_t size)
     return size == 0;
 }
 
-/* True unless the field does not apply to the limit, or is not set and has no default. */
+/*
+ * True unless the field does not apply to the limit, or is not set and has no default. A number
+ * that must not be 0 is not set if it is.
+ */
 static bool is_shown(const struct show *s, const void *value)
 {
     const struct field *f = s->field;
@@ -206,7 +209,8 @@ static bool is_shown(const struct show *s, const void *value)
         (f->algorithm != 0 && f->algorithm != s->limit->algorithm)) {
         return false;
     }
-    bool optional = !f->required && f->initial == NULL && f->algorithm == 0;
+    bool never_zero = f->least > 0 && f->zero == NULL;
+    bool optional = !f->required && f->initial == NULL && (f->algorithm == 0 || never_zero);
     return !optional || f->type->size == 0 || !is_zero(value, f->type->size);
 }
 
@@ -362,7 +366,7 @@ static void show_quantity(const struct show *s, const void *value)
 
 #define QUANTITY(type, quantity)                                                                   \
     {                                                                                              \
-        sizeof(type), read_quantity, show_quantity, NULL, quantity, NULL                           \
+        sizeof(type), read_quantity, show_quantity, NULL, quantity, NULL, SHAPE_SCALAR             \
     }
 
 const struct field_type type_count = QUANTITY(uint64_t, &quantity_count);
@@ -382,7 +386,7 @@ static void read_rate(struct reader *r, const struct field *f, const struct node
     if (expect_scalar(r, node, f->expects) == NULL) {
         return;
     }
-    if (rate_parse(node->scalar, 0, &rate, &error) != 0) {
+    if (rate_parse_limit(node->scalar, &rate, &error) != 0) {
         problem(r->problems, node->place, "%s", error.text);
     } else if (rate.period_ns < PERIOD_MIN_NS || rate.period_ns > PERIOD_MAX_NS) {
         unexpected(r, node, "a period from 1us to 36525day");

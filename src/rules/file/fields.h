@@ -30,6 +30,18 @@ struct show {
     FILE *out;
 };
 
+/* What a value is in YAML, for the JSON Schema. Of a scalar, other members of its row say more. */
+enum field_shape {
+    SHAPE_SCALAR, /* a map if the row has a section */
+    SHAPE_SCALAR_OR_MAP,
+    SHAPE_SCALARS, /* a scalar or a list of them */
+    SHAPE_CONDITIONS,
+    SHAPE_CONDITIONS_LIST,
+    SHAPE_ATTRIBUTES,
+    SHAPE_TIERS,
+    SHAPE_LIMITS
+};
+
 /* How values are read, shown and compared. */
 struct field_type {
     size_t size; /* bytes of a value, all 0 if it is not set; 0: it is shown in any case */
@@ -39,6 +51,7 @@ struct field_type {
     bool (*same)(const void *a, const void *b);            /* NULL: compares the bytes */
     const struct quantity *quantity;                       /* of the types that are numbers */
     bool (*good)(struct text text); /* of texts; NULL: any that is not empty */
+    enum field_shape shape;
 };
 
 /* What a reload does if a value has changed. */
@@ -158,7 +171,8 @@ bool field_same_text(const void *a, const void *b);
 bool field_same_texts(const void *a, const void *b);
 #define FIELD_TYPE_TEXT(good)                                                                      \
     {                                                                                              \
-        sizeof(struct text), field_read_text, field_show_text, field_same_text, NULL, good         \
+        sizeof(struct text), field_read_text, field_show_text, field_same_text, NULL, good,        \
+            SHAPE_SCALAR                                                                           \
     }
 void field_read_map(struct reader *r, const struct field *f, const struct node *node, void *value);
 void field_show_map(const struct show *s, const void *value);

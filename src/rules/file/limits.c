@@ -155,7 +155,8 @@ static const struct field_type type_algorithm = {
     .size = sizeof(int), .read = read_algorithm, .show = field_show_choice};
 static const struct field_type type_cost = {
     .read = read_cost, .show = show_cost, .quantity = &quantity_count};
-static const struct field_type type_key = {.read = read_key, .show = show_key, .same = same_key};
+static const struct field_type type_key = {
+    .read = read_key, .show = show_key, .same = same_key, .shape = SHAPE_SCALARS};
 
 #define LIMIT(member) offsetof(struct limit_config, member)
 
@@ -173,7 +174,8 @@ static const struct field limit_fields[] = {
     {"algorithm", "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log",
      "how it counts", &type_algorithm, LIMIT(algorithm), .initial = "token_bucket",
      .choices = algorithm_names, .change = CHANGE_KEYS},
-    {"rate", "a rate such as 100/min", "the units that a key gets in each period", &type_rate,
+    {"rate", "a rate such as 100/min, or unlimited",
+     "the units that a key gets in each period; 0/s denies every request", &type_rate,
      LIMIT(base.rate), .required = true},
     {"burst", "a count of at least 1, such as 150 or 2k",
      "token_bucket: the most units that can be taken at once", &type_count, LIMIT(base.burst),
@@ -193,7 +195,7 @@ static const struct field limit_fields[] = {
      LIMIT(tiers), .unset = "none"},
     {"overrides", "{by: ATTRIBUTE, file: PATH}",
      "other numbers for single values of an attribute, from a file", &type_overrides,
-     LIMIT(overrides), .unset = "none"},
+     LIMIT(overrides), .unset = "none", .section = &section_overrides},
     {"group", NAME_EXPECTED,
      "only the first limit of a group that applies is used, in the order of the file", &type_name,
      LIMIT(group), .unset = "none"},
@@ -266,7 +268,9 @@ static uint64_t quota_of(const struct limit_config *limit, const struct setting 
 /* The quota of windows and of the log is the count, so the result is their period. */
 uint64_t limit_window_ns(const struct limit_config *limit, const struct setting *setting)
 {
-    return mul_div_up(quota_of(limit, setting), setting->rate.period_ns, setting->rate.count);
+    return rate_kind(setting->rate) != RATE_COUNTS
+               ? 0
+               : mul_div_up(quota_of(limit, setting), setting->rate.period_ns, setting->rate.count);
 }
 
 static void check_fields(struct reader *r, const struct node *node,
@@ -277,12 +281,14 @@ static void check_fields(struct reader *r, const struct node *node,
         return;
     }
     fields_check_algorithm(r, &section_limit, node, limit->algorithm);
+    setting_check(r, node, &limit->base);
     const struct node *undelayed = node_find(node, "undelayed");
     if (undelayed != NULL && limit->undelayed > limit->base.burst &&
-        limit->algorithm == WEIR_LEAKY_BUCKET) {
+        limit->algorithm == WEIR_LEAKY_BUCKET && rate_kind(limit->base.rate) == RATE_COUNTS) {
         unexpected(r, undelayed, "a count such as 8, at most that of queue");
     }
-    if (limit->cost > 0 && limit->tiers_count == 0 && limit->cost > quota_of(limit, &limit->base)) {
+    if (limit->cost > 0 && limit->tiers_count == 0 && rate_kind(limit->base.rate) == RATE_COUNTS &&
+        limit->cost > quota_of(limit, &limit->base)) {
         warning(r->problems, node_find(node, "cost")->place,
                 "found a cost of %llu, expected at most %llu, which is all that can be taken at "
                 "once: no request can pass",
@@ -290,10 +296,31 @@ static void check_fields(struct reader *r, const struct node *node,
     }
 }
 
+/*
+ * The limiter of a rate that is 0 or unlimited does not have the limit's algorithm. Of rate 0 it is
+ * a token bucket that is asked for more than its burst, and so never has a key. If it is unlimited,
+ * it is a window that is asked for one unit of more than a key can use in a second; a full table
+ * must not deny.
+ */
+static void fixed_options(const struct limit_config *limit, const struct setting *setting,
+                          struct weir_options *options)
+{
+    bool unlimited = rate_kind(setting->rate) == RATE_UNLIMITED;
+    options->algorithm = unlimited ? WEIR_FIXED_WINDOW : WEIR_TOKEN_BUCKET;
+    options->count = unlimited ? 1000000000 : 1;
+    options->period_ns = WEIR_SECOND;
+    options->max_keys = unlimited && limit->key_parts > 0 ? setting->max_keys : 1;
+    options->max_blocks = limit->max_blocks;
+}
+
 void config_options(const struct limit_config *limit, const struct setting *setting,
                     struct weir_options *options)
 {
     *options = (struct weir_options)WEIR_OPTIONS_INIT;
+    if (rate_kind(setting->rate) != RATE_COUNTS) {
+        fixed_options(limit, setting, options);
+        return;
+    }
     options->algorithm = limit->algorithm;
     options->count = setting->rate.count;
     options->period_ns = setting->rate.period_ns;
@@ -323,20 +350,32 @@ static uint64_t setting_bytes(const struct limit_config *limit, const struct set
     return bytes;
 }
 
-uint64_t limit_bytes(const struct limit_config *limit, struct problems *problems)
+static bool is_counted(const struct config *config, const struct limit_config *limit,
+                       const struct setting *setting)
+{
+    return config == NULL || setting_is_local(config, limit, setting);
+}
+
+uint64_t limit_bytes(const struct config *config, const struct limit_config *limit,
+                     struct problems *problems)
 {
     const struct overrides *o = &limit->overrides;
     uint64_t sum = 0;
-    if (limit->tier_default.len == 0) {
+    if (limit->tier_default.len == 0 && is_counted(config, limit, &limit->base)) {
         sum = setting_bytes(limit, &limit->base, "", TEXT(""), problems);
     }
     for (size_t i = 0; i < limit->tiers_count; i++) {
         const struct tier *tier = &limit->tiers[i];
-        sum = add_sat(sum, setting_bytes(limit, &tier->setting, ", tier ", tier->name, problems));
+        if (is_counted(config, limit, &tier->setting)) {
+            sum =
+                add_sat(sum, setting_bytes(limit, &tier->setting, ", tier ", tier->name, problems));
+        }
     }
     for (size_t i = 0; i < o->settings_count; i++) {
-        sum =
-            add_sat(sum, setting_bytes(limit, &o->settings[i], ", overrides ", o->file, problems));
+        if (is_counted(config, limit, &o->settings[i])) {
+            sum = add_sat(sum,
+                          setting_bytes(limit, &o->settings[i], ", overrides ", o->file, problems));
+        }
     }
     return sum;
 }
@@ -385,7 +424,7 @@ struct limit_config *limit_read(struct reader *r, const struct node *node)
     read_rest(r, node, limit);
     check_fields(r, node, limit);
     if (r->problems->errors == before) {
-        (void)limit_bytes(limit, r->problems);
+        (void)limit_bytes(NULL, limit, r->problems);
     }
     return r->problems->errors == before ? limit : NULL;
 }
@@ -400,10 +439,11 @@ void limits_show(const struct show *s, const void *value)
     for (size_t i = 0; i < config->limits_count; i++) {
         struct show one = {config, config->limits[i], NULL, s->note, s->out};
         (void)fputs("\n  # ", s->out);
-        if (config_is_shared(config, one.limit)) {
+        uint64_t bytes = limit_bytes(config, one.limit, &quiet);
+        if (bytes == 0) {
             (void)fputs("in the store", s->out);
         } else {
-            show_bytes(s->out, limit_bytes(one.limit, &quiet));
+            show_bytes(s->out, bytes);
         }
         (void)fputs("\n  - ", s->out);
         fields_show(&one, &section_limit, one.limit, "\n    ");

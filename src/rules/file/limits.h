@@ -14,10 +14,11 @@ struct limit_config *limit_read(struct reader *r, const struct node *node);
 uint64_t limit_window_ns(const struct limit_config *limit, const struct setting *setting);
 
 /*
- * Returns the bytes of all tables of a limit. Reports sizes that are impossible at the limit's
- * rate.
+ * Returns the bytes of all tables of a limit in this process. Reports sizes that are impossible at
+ * the limit's rate; without `config`, those of a limit that nodes share too.
  */
-uint64_t limit_bytes(const struct limit_config *limit, struct problems *problems);
+uint64_t limit_bytes(const struct config *config, const struct limit_config *limit,
+                     struct problems *problems);
 
 /* Writes all limits of s->config, for the row of the list. */
 void limits_show(const struct show *s, const void *value);

@@ -111,7 +111,8 @@ static void read_hosts(struct reader *r, const struct field *f, const struct nod
 static const struct field_type type_hosts = {.size = sizeof(struct texts),
                                              .read = read_hosts,
                                              .show = field_show_texts,
-                                             .same = field_same_texts};
+                                             .same = field_same_texts,
+                                             .shape = SHAPE_SCALARS};
 static const struct field_type type_listener = FIELD_TYPE_TEXT(listener_is_good);
 static const struct field_type type_mode = {
     .size = sizeof(unsigned), .read = read_mode, .show = show_mode};
@@ -119,9 +120,10 @@ static const struct field_type type_mode = {
 static const struct field_type type_networks = {.size = sizeof(struct networks),
                                                 .read = read_networks,
                                                 .show = show_networks,
-                                                .same = same_networks};
+                                                .same = same_networks,
+                                                .shape = SHAPE_SCALARS};
 static const struct field_type type_trusted = {
-    .read = read_networks, .show = show_networks, .same = same_networks};
+    .read = read_networks, .show = show_networks, .same = same_networks, .shape = SHAPE_SCALARS};
 
 const char *const client_field_names[CLIENT_FIELDS + 1] = {
     [CLIENT_FIELD_ANY] = "any",
@@ -298,5 +300,7 @@ static void read_store(struct reader *r, const struct field *f, const struct nod
 }
 
 /* The size is that of the URL, the first member: a store without URL is not set. */
-const struct field_type type_store = {
-    .size = sizeof(struct text), .read = read_store, .show = field_show_map};
+const struct field_type type_store = {.size = sizeof(struct text),
+                                      .read = read_store,
+                                      .show = field_show_map,
+                                      .shape = SHAPE_SCALAR_OR_MAP};

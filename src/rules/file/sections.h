@@ -14,6 +14,9 @@ extern const struct field_type type_server, type_store, type_attributes;
  */
 void attribute_used(struct reader *r, struct text name, struct place place);
 
+/* Reports sources path:{name} for which no path of the rules has that name. */
+void attributes_check(const struct config *config, struct problems *problems);
+
 /* Reads the mode of a file in octal, such as 0660. Returns false if it is not one of 1 to 0777. */
 #define MODE_EXPECTED "a mode in octal from 0001 to 0777, such as 0660"
 bool mode_parse(struct text text, unsigned *mode);

@@ -21,11 +21,28 @@ static struct setting setting_begin(const struct limit_config *limit)
 
 void setting_complete(const struct limit_config *limit, struct setting *setting)
 {
-    bool own_rate = setting->rate.count != 0;
+    bool own_rate = setting->rate.period_ns != 0;
     if (limit->algorithm == WEIR_TOKEN_BUCKET && setting->burst == 0) {
         setting->burst = own_rate ? setting->rate.count : limit->base.burst;
     }
     setting->rate = own_rate ? setting->rate : limit->base.rate;
+    if (rate_kind(setting->rate) != RATE_COUNTS) {
+        setting->burst = 0;
+    }
+}
+
+void setting_check(struct reader *r, const struct node *node, const struct setting *setting)
+{
+    static const char *const names[] = {"burst", "queue"};
+    char rate[QUANTITY_MAX];
+    for (size_t i = 0; i < 2 && setting->rate.period_ns != 0; i++) {
+        const struct node *given = node_find(node, names[i]);
+        if (given != NULL && !text_is(given->scalar, "0") &&
+            rate_kind(setting->rate) != RATE_COUNTS) {
+            problem(r->problems, given->place, "found '%s' with the rate %s, expected it without",
+                    names[i], rate_print(setting->rate, rate));
+        }
+    }
 }
 
 bool setting_has_keys(const struct show *s)
@@ -38,7 +55,7 @@ static void show_table(const struct show *s, const struct setting *setting)
 {
     struct weir_options options;
     uint64_t bytes = 0;
-    if (!config_is_shared(s->config, s->limit)) {
+    if (setting_is_local(s->config, s->limit, setting)) {
         config_options(s->limit, setting, &options);
         (void)weir_size(&options, &bytes, NULL);
         (void)fputs(" # ", s->out);
@@ -51,7 +68,8 @@ static void show_table(const struct show *s, const struct setting *setting)
 #define SETTING(member) offsetof(struct setting, member)
 
 static const struct field tier_fields[] = {
-    {"rate", "a rate such as 100/min", "the units that a key gets in each period", &type_rate,
+    {"rate", "a rate such as 100/min, or unlimited",
+     "the units that a key gets in each period; 0/s denies every request", &type_rate,
      SETTING(rate), .unset = "the limit's"},
     {"burst", "a count of at least 1, such as 150 or 2k",
      "token_bucket: the most units that can be taken at once", &type_count, SETTING(burst),
@@ -98,6 +116,7 @@ static void read_tier(struct reader *r, const struct node *key, const struct nod
     }
     fields_check_algorithm(r, &section_tier, node, limit->algorithm);
     setting_complete(limit, &setting);
+    setting_check(r, node, &setting);
     struct tier tier = {key->scalar, setting};
     (void)arena_append(&r->source->arena, &limit->tiers, &limit->tiers_count, sizeof tier, &tier);
 }
@@ -155,7 +174,8 @@ static void show_tiers(const struct show *s, const void *value)
     }
 }
 
-const struct field_type type_tiers = {.size = sizeof(struct tier *), .show = show_tiers};
+const struct field_type type_tiers = {
+    .size = sizeof(struct tier *), .show = show_tiers, .shape = SHAPE_TIERS};
 
 /* ---- tables of values ---- */
 
@@ -294,13 +314,19 @@ static void read_row(struct csv_table *t, struct limit_config *limit)
     struct weir_error error;
     struct setting setting = setting_begin(limit);
     bool bucket = limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_LEAKY_BUCKET;
-    if (rate_parse(t->csv.field[1].text, 0, &setting.rate, &error) != 0) {
+    if (rate_parse_limit(t->csv.field[1].text, &setting.rate, &error) != 0) {
         file_problem(t->r, place_of(t, 1), "a rate such as 100/min");
         return;
     }
     if (t->csv.fields == 3 && !bucket && limit->algorithm != 0) {
         problem(t->r->problems, place_of(t, 2), "found a burst with %s, expected value,rate",
                 weir_algorithm_name(limit->algorithm));
+        return;
+    }
+    if (t->csv.fields == 3 && rate_kind(setting.rate) != RATE_COUNTS) {
+        problem(t->r->problems, place_of(t, 2),
+                "found a burst with a rate of 0 or unlimited, "
+                "expected value,rate");
         return;
     }
     if (t->csv.fields == 3 && count_parse(t->csv.field[2].text, &setting.burst, &error) != 0) {
@@ -377,11 +403,12 @@ static void show_overrides(const struct show *s, const void *value)
     fields_show(s, &section_overrides, o, ", ");
     (void)fprintf(s->out, "} # %zu values, %zu different rates", text_map_count(o->values),
                   o->settings_count);
-    if (!config_is_shared(s->config, s->limit)) {
-        only.tiers_count = 0;
-        only.tier_default = TEXT("-"); /* do not count the limit's own table */
+    only.tiers_count = 0;
+    only.tier_default = TEXT("-"); /* do not count the limit's own table */
+    uint64_t bytes = limit_bytes(s->config, &only, &quiet);
+    if (bytes > 0) {
         (void)fputs(", ", s->out);
-        show_bytes(s->out, limit_bytes(&only, &quiet));
+        show_bytes(s->out, bytes);
     }
 }
 

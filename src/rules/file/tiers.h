@@ -7,6 +7,9 @@
 /* Fills in the numbers that a limit, one of its tiers or a row of its overrides does not state. */
 void setting_complete(const struct limit_config *limit, struct setting *setting);
 
+/* Reports a burst or queue of the map beside a rate that has none: 0/s and unlimited. */
+void setting_check(struct reader *r, const struct node *node, const struct setting *setting);
+
 /* True if the limit that is shown has a table for more than one key. */
 bool setting_has_keys(const struct show *s);
 

@@ -11,14 +11,14 @@
  */
 enum part_source { PART_MADE_UP, PART_CHOSEN, PART_GIVEN };
 
-/* Returns the source of the attribute that a client writes; NULL if there is none. A lookup in a
- * file gives only values of the file. */
-static const struct attribute_source *written_source(const struct config *config, struct text name)
+/* Returns the first source of the attribute whose kind is from `first` to `last`, or NULL. */
+static const struct attribute_source *source_among(const struct config *config, struct text name,
+                                                   enum source_kind first, enum source_kind last)
 {
     for (size_t i = 0; i < config->attributes_count; i++) {
         const struct attribute_config *a = &config->attributes[i];
         for (size_t j = 0; text_equal(a->name, name) && j < a->count; j++) {
-            if (a->sources[j].kind != FROM_FILE) {
+            if (a->sources[j].kind >= first && a->sources[j].kind <= last) {
                 return &a->sources[j];
             }
         }
@@ -26,20 +26,28 @@ static const struct attribute_source *written_source(const struct config *config
     return NULL;
 }
 
-/* Finds what a client can do about a part; a source that it writes is set in *source. A gateway
- * always knows the address, so alternatives after `ip` are never used. */
+/*
+ * Finds what a client can do about a part; a source that it writes is set in *source. A segment of
+ * the path is chosen as the path is; a lookup in a file gives only values of the file. A gateway
+ * always knows the address, so alternatives after `ip` are never used.
+ */
 static enum part_source source_of_part(const struct config *config, const struct texts *names,
                                        const struct attribute_source **source)
 {
     for (size_t i = 0; i < names->count; i++) {
-        const struct attribute_source *written = written_source(config, names->at[i]);
+        const struct attribute_source *written =
+            source_among(config, names->at[i], FROM_HEADER, FROM_COOKIE);
         enum attribute_kind kind = attribute_kind_of(names->at[i]);
         if (written != NULL) {
             *source = written;
             return PART_MADE_UP;
         }
-        if (kind != ATTRIBUTE_PLAIN) {
-            return kind == ATTRIBUTE_IP ? PART_GIVEN : PART_CHOSEN;
+        if (kind == ATTRIBUTE_IP) {
+            return PART_GIVEN;
+        }
+        if (kind != ATTRIBUTE_PLAIN ||
+            source_among(config, names->at[i], FROM_PATH, FROM_PATH) != NULL) {
+            return PART_CHOSEN;
         }
     }
     return PART_GIVEN;
@@ -249,8 +257,55 @@ static void warn_of_unreachable(const struct config *config, struct problems *pr
     }
 }
 
-void config_warn(const struct config *config, struct problems *problems)
+/* ---- names in paths that nothing uses ---- */
+
+struct unused {
+    const struct config *config;
+    struct text name; /* the first that is found; len 0: none so far */
+};
+
+static bool is_taken(const struct config *config, struct text name)
+{
+    for (size_t i = 0; i < config->attributes_count; i++) {
+        const struct attribute_config *a = &config->attributes[i];
+        for (size_t j = 0; j < a->count; j++) {
+            if (a->sources[j].kind == FROM_PATH && text_equal(a->sources[j].part, name)) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void look_for_unused(void *arg, const struct value *path)
+{
+    struct unused *u = arg;
+    for (unsigned n = 1; path_nth(path->named, n).len > 0; n++) {
+        struct text name = path_pattern_name(path_nth(path->named, n));
+        if (u->name.len == 0 && name.len > 0 && !is_taken(u->config, name)) {
+            u->name = name;
+        }
+    }
+}
+
+static void warn_of_unused(const struct config *config, struct place place,
+                           struct problems *problems)
+{
+    struct unused u = {.config = config};
+    if (config->declared == NULL) { /* otherwise its author knows the section */
+        config_each_named(config, look_for_unused, &u);
+    }
+    if (u.name.len > 0) {
+        warning(problems, place,
+                "found {%.*s} in a path, but no attribute takes it; expected a source such as "
+                "'attributes: {%.*s: \"path:{%.*s}\"}', or * in the path",
+                TEXT_ARGS(u.name), TEXT_ARGS(u.name), TEXT_ARGS(u.name));
+    }
+}
+
+void config_warn(const struct config *config, const char *name, struct problems *problems)
 {
     warn_of_written(config, problems);
+    warn_of_unused(config, (struct place){name, 0, 0}, problems);
     warn_of_unreachable(config, problems);
 }

@@ -64,16 +64,20 @@ static int read_cost(const struct rules_ask *a, const struct rule *rule, uint64_
     return 0;
 }
 
-int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost)
+int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct variant *variant,
+                uint64_t *cost)
 {
+    int e = 0;
     if (rule->cost_attribute != NO_ATTRIBUTE) {
-        return read_cost(a, rule, cost);
+        e = read_cost(a, rule, cost);
+    } else {
+        *cost = rule->config->cost != 0 ? rule->config->cost : a->question->cost;
+        *cost = *cost != 0 ? *cost : 1;
     }
-    *cost = rule->config->cost != 0 ? rule->config->cost : a->question->cost;
-    if (*cost == 0) {
-        *cost = 1;
+    if (e == 0) {
+        *cost = rate_cost(variant->kind, *cost);
     }
-    return 0;
+    return e;
 }
 
 /* Makes the question to the engine for one limit that applies. */
@@ -89,7 +93,7 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     part->ask = (struct weir_question){.hashed = key, .mode = a->question->mode};
     int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
     if (e == 0) {
-        e = asking_cost(a, rule, &part->ask.cost);
+        e = asking_cost(a, rule, *variant, &part->ask.cost);
     }
     if (e == 0) {
         e = weir_key_init(part->limiter, bytes, len, key);
@@ -128,6 +132,7 @@ static void put_denial(struct weir_rules_answer *answer, const struct deny_confi
 
 void answer_put_bound(struct weir_rules_answer *answer, const struct bound *bound)
 {
+    rate_answer(bound->kind, &answer->answer);
     answer->reason = rules_reason(&answer->answer);
     put_name(answer->limit, bound->limit);
     put_name(answer->tier, bound->tier);
@@ -181,6 +186,13 @@ static bool tells_more(const struct weir_answer *a, const struct weir_answer *be
                                                       a->retry_after_ns > before->retry_after_ns);
 }
 
+/* Returns the answer with what the rate of the variant says. */
+static const struct weir_answer *rate_told(const struct variant *variant, struct weir_answer *said)
+{
+    rate_answer(variant->kind, said);
+    return said;
+}
+
 /*
  * Finds the limit that clients may be told instead of the hidden one that bound. The others are
  * peeked at: the engine tells the numbers of one limit only, and few requests come here.
@@ -199,7 +211,7 @@ static __attribute__((noinline)) void put_shown(const struct rules_ask *a,
         peek.mode = WEIR_PEEK;
         if (matches->enforced[i]->config->expose &&
             weir_ask_at(parts[i].limiter, &peek, a->now_ns, &said) == 0 &&
-            tells_more(&said, &most, allowed)) {
+            tells_more(rate_told(variants[i], &said), &most, allowed)) {
             most = said;
             put_name(answer->shown.limit, matches->enforced[i]->config->name);
             answer->shown.window_ns = variants[i]->window_ns;
@@ -221,7 +233,8 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
     int e = wait_ns != 0 ? asking_waits(a, matches) : 0;
     for (size_t i = 0; e == 0 && i < n; i++) {
         e = make_part(a, matches->enforced[i], &parts[i], &keys[i], &variants[i]);
-        if (wait_ns != 0 && limit_can_wait(matches->enforced[i]->config)) {
+        if (wait_ns != 0 && limit_can_wait(matches->enforced[i]->config) &&
+            variants[i]->kind == RATE_COUNTS) {
             parts[i].ask.max_wait_ns = wait_ns;
         }
     }
@@ -273,20 +286,21 @@ static void decide_shadow(const struct rules_ask *a, const struct matches *match
     a->tally->shadow_denied += answer->shadow_denied > 0;
 }
 
-const struct rule *asking_shared(const struct rule *const *rules, size_t n)
+const struct rule *asking_shared(const struct rules_ask *a, const struct rule *const *rules,
+                                 size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        if (rules[i]->mode != REMOTE_LOCAL) {
+        if (rule_is_shared(rules[i], a->request)) {
             return rules[i];
         }
     }
     return NULL;
 }
 
-static const struct rule *shared_of(const struct matches *matches)
+static const struct rule *shared_of(const struct rules_ask *a, const struct matches *matches)
 {
-    const struct rule *enforced = asking_shared(matches->enforced, matches->enforced_count);
-    return enforced != NULL ? enforced : asking_shared(matches->shadow, matches->shadow_count);
+    const struct rule *enforced = asking_shared(a, matches->enforced, matches->enforced_count);
+    return enforced != NULL ? enforced : asking_shared(a, matches->shadow, matches->shadow_count);
 }
 
 static __attribute__((noinline)) int decide_shared(const struct rules_ask *a,
@@ -297,7 +311,7 @@ static __attribute__((noinline)) int decide_shared(const struct rules_ask *a,
         return fail(a->error, WEIR_ENOTSUP,
                     "limit '%.*s' is decided by a fleet, which answers later: expected "
                     "weir_rules_ask_async()",
-                    TEXT_ARGS(shared_of(matches)->config->name));
+                    TEXT_ARGS(shared_of(a, matches)->config->name));
     }
     a->tally->unmatched += matches->enforced_count == 0;
     return ask_shared(a, matches, answer);
@@ -320,7 +334,7 @@ static int decide(const struct rules_ask *a, struct weir_rules_answer *answer)
         put_denial(answer, &matches.refused->config->deny);
         return 0;
     }
-    if (a->set->remote && shared_of(&matches) != NULL) {
+    if (a->set->remote && shared_of(a, &matches) != NULL) {
         return decide_shared(a, &matches, answer);
     }
     if (matches.enforced_count > 0) {

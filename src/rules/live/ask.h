@@ -36,10 +36,13 @@ struct rules_ask {
 };
 
 /* Returns a limit that a fleet decides, NULL if all of them are decided here. */
-const struct rule *asking_shared(const struct rule *const *rules, size_t n);
+const struct rule *asking_shared(const struct rules_ask *a, const struct rule *const *rules,
+                                 size_t n);
 
-/* Sets *cost to the units that the request takes from one limit. Returns 0 or WEIR_EATTRIBUTE. */
-int asking_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost);
+/* Sets *cost to the units that the request takes from one variant of a limit. Returns 0 or
+ * WEIR_EATTRIBUTE. */
+int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct variant *variant,
+                uint64_t *cost);
 
 /* For a question with a max_wait: returns WEIR_ENOTSUP if no limit that applies can wait, else 0. */
 int asking_waits(const struct rules_ask *a, const struct matches *matches);
@@ -53,7 +56,8 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
 
 /* What an answer tells of the limit that bound. */
 struct bound {
-    struct text limit; /* its name */
+    enum rate_kind kind; /* of its rate */
+    struct text limit;   /* its name */
     struct text tier;
     uint64_t window_ns;
     unsigned retry_jitter;
@@ -64,8 +68,8 @@ struct bound {
 static inline struct bound bound_of(const struct rule *rule, const struct variant *variant)
 {
     const struct limit_config *c = rule->config;
-    return (struct bound){c->name,         variant->tier, variant->window_ns,
-                          c->retry_jitter, c->expose,     &c->deny};
+    return (struct bound){variant->kind,   c->name,   variant->tier, variant->window_ns,
+                          c->retry_jitter, c->expose, &c->deny};
 }
 
 /* Puts the limit that bound, and the reason that rules_reason() gives, into the answer. */

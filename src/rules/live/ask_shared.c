@@ -94,17 +94,17 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     part->holder = variant->holder;
     remote->limit = variant->holder->remote;
     remote->local = variant->holder->limiter;
-    remote->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET;
+    remote->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
     int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
     if (e == 0) {
-        e = asking_cost(a, rule, &remote->cost);
+        e = asking_cost(a, rule, variant, &remote->cost);
     }
     if (e != 0) {
         return e;
     }
     keep_bound(part, rule, variant);
     remote->key = arena_text(memory, (struct text){bytes, len});
-    if (rule->mode != REMOTE_LOCAL) {
+    if (remote->limit != NULL) {
         len = shard_compose(rule, a->request, bytes);
         remote->shard = len > 0 ? arena_text(memory, (struct text){bytes, len}) : remote->shard;
     }
@@ -373,7 +373,7 @@ static int begin(const struct rules_ask *a, const struct matches *matches, struc
 int ask_shared(const struct rules_ask *a, const struct matches *matches,
                struct weir_rules_answer *answer)
 {
-    bool shared = asking_shared(matches->enforced, matches->enforced_count) != NULL;
+    bool shared = asking_shared(a, matches->enforced, matches->enforced_count) != NULL;
     bool many = load_relaxed(&a->waiter->rules->references) > WEIR_RULES_PENDING_MAX;
     struct shared_ask *s = many ? NULL : create(a, shared ? matches->enforced_count : 0, matches);
     if (s == NULL) {

@@ -87,17 +87,19 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
         return e;
     }
     const struct variant *variant = rule_variant(rule, &request, &unknown);
-    size_t shard_len = rule->mode != REMOTE_LOCAL ? shard_compose(rule, &request, shard) : 0;
-    struct rules_found found = {.told = {.tier = {variant->tier.at, variant->tier.len},
-                                         .cost = rule->config->cost,
-                                         .shadow = rule->shadow,
-                                         .retry_jitter = rule->config->retry_jitter,
-                                         .window_ns = variant->window_ns,
-                                         .limit = variant->holder,
-                                         .consistency = rule->mode,
-                                         .hidden = !rule->config->expose},
-                                .remote = variant->holder->remote,
-                                .shard = {shard_len > 0 ? shard : NULL, shard_len}};
+    size_t shard_len = variant->holder->remote != NULL ? shard_compose(rule, &request, shard) : 0;
+    struct rules_found found = {
+        .told = {.tier = {variant->tier.at, variant->tier.len},
+                 .cost = rule->config->cost,
+                 .shadow = rule->shadow,
+                 .retry_jitter = rule->config->retry_jitter,
+                 .window_ns = variant->window_ns,
+                 .limit = variant->holder,
+                 .consistency = variant->holder->remote != NULL ? rule->mode : REMOTE_LOCAL,
+                 .hidden = !rule->config->expose},
+        .remote = variant->holder->remote,
+        .shard = {shard_len > 0 ? shard : NULL, shard_len},
+        .kind = variant->kind};
     return fn(arg, variant->holder->limiter, (struct text){bytes, len}, &found);
 }
 
@@ -115,19 +117,23 @@ int rules_use(struct weir_rules *rules, const struct weir_rules_key *key, rules_
 struct user {
     weir_rules_use_fn fn;
     void *arg;
+    struct weir_error *error;
 };
 
 static int use_public(void *arg, struct weir *limiter, struct text key,
                       const struct rules_found *found)
 {
     const struct user *u = arg;
+    if (found->kind == RATE_NOTHING) {
+        return fail(u->error, WEIR_ENOTSUP, "the rate is 0: every request is denied");
+    }
     return u->fn(u->arg, limiter, key.at, key.len, &found->told);
 }
 
 int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key, weir_rules_use_fn fn,
                    void *arg, struct weir_error *error)
 {
-    struct user user = {fn, arg};
+    struct user user = {fn, arg, error};
     if (rules == NULL || key == NULL || fn == NULL ||
         (key->limit.at == NULL && key->limit.len > 0) ||
         (key->tier.at == NULL && key->tier.len > 0) ||

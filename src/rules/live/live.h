@@ -113,8 +113,9 @@ bool rules_need_ip(struct weir_rules *rules);
 /* What rules_use() found: what weir_rules_use() tells, and how the fleet is asked. */
 struct rules_found {
     struct weir_rules_found told;
-    void *remote;      /* as struct remote_part.limit; NULL: decided here */
-    struct text shard; /* as there */
+    void *remote;        /* as struct remote_part.limit; NULL: decided here */
+    struct text shard;   /* as there */
+    enum rate_kind kind; /* of the rate: questions need rate_cost(), answers rate_answer() */
 };
 
 /* As weir_rules_use_fn; there is no limiter if a fleet decides. */

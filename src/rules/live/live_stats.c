@@ -44,7 +44,8 @@ static int list_variant(const struct rule *rule, const struct variant *variant,
                                      .missing = load_relaxed(&variant->holder->missing),
                                      .switched = rule->switched,
                                      .rate = rate_print(setting->rate, rate),
-                                     .consistency = rule->mode,
+                                     .consistency = variant->holder->remote != NULL ? rule->mode
+                                                                                    : REMOTE_LOCAL,
                                      .on_store_failure = rule->config->on_store_failure};
     int e = read_counts(variant->holder, &limit);
     return e != 0 ? e : fn(arg, &limit);

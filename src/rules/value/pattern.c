@@ -121,6 +121,52 @@ bool path_pattern_match(struct text pattern, struct text path)
     return true;
 }
 
+/* ---- names ---- */
+
+struct text path_pattern_name(struct text segment)
+{
+    bool braces = segment.len > 2 && segment.at[0] == '{' && segment.at[segment.len - 1] == '}';
+    return braces ? (struct text){segment.at + 1, segment.len - 2} : TEXT("");
+}
+
+size_t path_pattern_plain(struct text pattern, char *out)
+{
+    size_t n = 0;
+    for (size_t at = 0; at < pattern.len && !is_root(pattern);) {
+        struct text segment = path_segment(pattern, at);
+        struct text plain = path_pattern_name(segment).len > 0 ? TEXT("*") : segment;
+        out[n++] = '/';
+        memcpy(out + n, plain.at, plain.len);
+        n += plain.len;
+        at += 1 + segment.len;
+    }
+    return n;
+}
+
+unsigned path_pattern_find(struct text pattern, struct text name)
+{
+    unsigned n = 0;
+    for (size_t at = 0; at < pattern.len && !is_root(pattern);) {
+        struct text segment = path_segment(pattern, at);
+        n++;
+        if (text_equal(path_pattern_name(segment), name)) {
+            return n;
+        }
+        at += 1 + segment.len;
+    }
+    return 0;
+}
+
+struct text path_nth(struct text path, unsigned n)
+{
+    size_t at = 0;
+    while (n > 1 && at < path.len) {
+        at += 1 + path_segment(path, at).len;
+        n--;
+    }
+    return at < path.len ? path_segment(path, at) : TEXT("");
+}
+
 /* ---- checking ---- */
 
 /*
@@ -165,6 +211,27 @@ static bool has_double_star(struct text segment)
     return false;
 }
 
+#define NAME_MAX_BYTES 63
+
+/* Returns what is wrong with the name that a segment is, NULL if nothing is or it is none. */
+static const char *fault_of_name(struct text pattern, size_t at, bool crossed)
+{
+    struct text segment = path_segment(pattern, at);
+    struct text name = path_pattern_name(segment);
+    if (name.len == 0) {
+        return NULL;
+    }
+    if (name.len > NAME_MAX_BYTES || !text_is_made_of(name, "_-.")) {
+        return "has a wrong name in braces, expected letters, digits, '_', '-' and '.', up to 63";
+    }
+    if (crossed) {
+        return "has a name in braces after '**', expected it before";
+    }
+    return path_pattern_find((struct text){pattern.at, at}, name) > 0
+               ? "has a name in braces twice, expected it once"
+               : NULL;
+}
+
 static const char *fault_of_segment(struct text segment)
 {
     if (segment.len == 0) {
@@ -207,9 +274,12 @@ static const char *fault_of(struct text pattern)
     for (size_t i = 0; i < pattern.len && fault == NULL; i++) {
         fault = fault_of_byte(pattern.at[i]);
     }
+    bool crossed = false;
     for (size_t at = 0; at < pattern.len && !is_root(pattern) && fault == NULL;) {
         struct text segment = path_segment(pattern, at);
         fault = fault_of_segment(segment);
+        fault = fault != NULL ? fault : fault_of_name(pattern, at, crossed);
+        crossed = crossed || crosses(segment);
         at += 1 + segment.len;
     }
     return fault;

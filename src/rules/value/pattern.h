@@ -29,12 +29,27 @@ size_t pattern_literal(struct text pattern, char *out);
  * Checks that a path pattern can match a normalised path (rules/value/path.h): it begins with '/'
  * and has at most PATH_BYTES_MAX bytes; '**' is alone in its segment; there is no '//', dot
  * segment, '?', '#', ';', NUL, trailing slash or percent-encoding (patterns are written decoded:
- * the error shows the decoded form). Returns 0 or WEIR_EINVAL.
+ * the error shows the decoded form); names in braces are good. Returns 0 or WEIR_EINVAL.
  */
 int path_pattern_check(struct text pattern, struct weir_error *error);
 
 /* Returns the segment of a path or path pattern that follows the slash at `slash`. */
 struct text path_segment(struct text path, size_t slash);
+
+/*
+ * A segment {name} of a path pattern matches as '*' does, and names what it has matched. It stands
+ * before any '**', so that it is always the same segment of the path, and once in a pattern.
+ * path_pattern_name() returns the name that a segment is, len 0 if it is none.
+ * path_pattern_plain() writes the pattern with '*' for each name into out (pattern.len bytes), and
+ * returns its length. path_pattern_find() returns the number of the segment that is {name}, from 1;
+ * 0 if there is none.
+ */
+struct text path_pattern_name(struct text segment);
+size_t path_pattern_plain(struct text pattern, char *out);
+unsigned path_pattern_find(struct text pattern, struct text name);
+
+/* Returns segment n of a path, from 1; len 0 if it has fewer. */
+struct text path_nth(struct text path, unsigned n);
 
 /* Matches a checked pattern with a normalised path. */
 bool path_pattern_match(struct text pattern, struct text path);

@@ -95,9 +95,6 @@ static bool read_period(struct number_reader *r, uint64_t bare_ns, uint64_t *ns)
 static bool to_rate(struct number_reader *r, const struct fraction *count, uint64_t period_ns,
                     struct rate *rate)
 {
-    if (count->top == 0) {
-        return number_stop(r, "the count is zero", TEXT(""));
-    }
     if (period_ns == 0) {
         return number_stop(r, "the period is zero", TEXT(""));
     }
@@ -111,17 +108,36 @@ static bool to_rate(struct number_reader *r, const struct fraction *count, uint6
     return true;
 }
 
-int rate_parse(struct text text, uint64_t bare_ns, struct rate *out, struct weir_error *error)
+static int parse_rate(struct text text, uint64_t bare_ns, bool may_be_zero, struct rate *out,
+                      struct weir_error *error)
 {
     struct number_reader r = {.rest = text};
     struct fraction count;
     uint64_t period_ns;
     number_skip_blanks(&r);
-    if (!number_read_scaled(&r, units_of_count, &count) || !read_slash(&r) ||
-        !read_period(&r, bare_ns, &period_ns) || !to_rate(&r, &count, period_ns, out)) {
+    bool good = number_read_scaled(&r, units_of_count, &count) && read_slash(&r) &&
+                read_period(&r, bare_ns, &period_ns);
+    if (good && count.top == 0 && !may_be_zero) {
+        good = number_stop(&r, "the count is zero", TEXT(""));
+    }
+    if (!good || !to_rate(&r, &count, period_ns, out)) {
         return number_refuse(&r, text, "a count per period such as 5/min", error);
     }
     return 0;
+}
+
+int rate_parse(struct text text, uint64_t bare_ns, struct rate *out, struct weir_error *error)
+{
+    return parse_rate(text, bare_ns, false, out, error);
+}
+
+int rate_parse_limit(struct text text, struct rate *out, struct weir_error *error)
+{
+    if (text_is(text_trim(text), "unlimited")) {
+        *out = (struct rate){UINT64_MAX, WEIR_SECOND};
+        return 0;
+    }
+    return parse_rate(text, 0, true, out, error);
 }
 
 /* ---- counts, sizes, percentages ---- */

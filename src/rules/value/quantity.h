@@ -38,6 +38,17 @@ struct rate {
  */
 int rate_parse(struct text text, uint64_t bare_ns, struct rate *out, struct weir_error *error);
 
+/* What a rate of a rule file means: units per period; no units at all; as many as one likes. */
+enum rate_kind { RATE_COUNTS, RATE_NOTHING, RATE_UNLIMITED };
+
+static inline enum rate_kind rate_kind(struct rate rate)
+{
+    return rate.count == 0 ? RATE_NOTHING : rate.count == UINT64_MAX ? RATE_UNLIMITED : RATE_COUNTS;
+}
+
+/* Reads a rate as rate_parse() does, or one that allows nothing ("0/s"), or "unlimited". */
+int rate_parse_limit(struct text text, struct rate *out, struct weir_error *error);
+
 /*
  * Reads "5ms", "90s", "1h30m", "0.5s" or "1 day": numbers with units, larger units first, each
  * once. The units are ns, us, ms, s, m or min, h, d or day, w or week, and their long names. The

@@ -89,7 +89,11 @@ const char *rate_print(struct rate rate, char *buffer)
     struct number period = shortest(rate.period_ns, units_of_time);
     bool month = rate.period_ns == WEIR_MONTH;
     bool one = strcmp(period.digits, "1") == 0 || month;
-    (void)snprintf(buffer, QUANTITY_MAX, "%s%s/%s%s", count.digits, count.unit,
-                   one ? "" : period.digits, month ? "month" : period.unit);
+    if (rate_kind(rate) == RATE_UNLIMITED) {
+        (void)snprintf(buffer, QUANTITY_MAX, "unlimited");
+    } else {
+        (void)snprintf(buffer, QUANTITY_MAX, "%s%s/%s%s", count.digits, count.unit,
+                       one ? "" : period.digits, month ? "month" : period.unit);
+    }
     return buffer;
 }

@@ -96,7 +96,7 @@ static json_t *make_item(const struct weir_rules_limit *limit)
 {
     static const char *const modes[] = {"local", "exact", "leased", "synced"};
     uint64_t degraded = limit->degraded[0] + limit->degraded[1] + limit->degraded[2];
-    bool rated = limit->rate != NULL;
+    bool rated = limit->rate != NULL && limit->count != WEIR_UNLIMITED;
     return json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:b, s:s, s:I, s:s, s:I}", "name",
                      limit->name, "tier", limit->tier, "algorithm",
                      weir_algorithm_name(limit->algorithm), "rate", limit->rate, "count",

@@ -52,6 +52,10 @@ static void from_engine(const struct weir_answer *from, int reason, struct answe
     to->flags |= (from->flags & WEIR_FLAG_SHADOW) != 0 ? ANSWER_SHADOW : 0;
     to->flags |= (from->flags & WEIR_FLAG_DEGRADED) != 0 ? ANSWER_DEGRADED : 0;
     to->reservation[0] = 0;
+    if (from->quota == WEIR_UNLIMITED) { /* no limit has decided, or one whose rate is unlimited */
+        to->quota = 0;
+        to->remaining = -1;
+    }
     to->hidden = false;
     to->deny_status = 0;
     to->deny_message[0] = 0;
@@ -67,10 +71,6 @@ static void from_rules(const struct weir_rules_answer *from, struct answer *to)
     to->shown = from->shown;
     to->deny_status = from->deny_status;
     memcpy(to->deny_message, from->deny_message, strlen(from->deny_message) + 1);
-    if (from->answer.quota == WEIR_UNLIMITED) { /* no limit has decided */
-        to->quota = 0;
-        to->remaining = -1;
-    }
 }
 
 void answer_for_client(const struct answer *from, struct answer *to)

@@ -111,8 +111,13 @@ static int ask_fleet(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct 
 int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_step_fn step)
 {
     struct remote_answer said;
+    bool takes = verb == REMOTE_CHECK || (verb == REMOTE_PEEK && cost > 0);
     k->verb = verb;
     k->step = step;
+    if (takes && k->found.kind != RATE_COUNTS) {
+        cost = rate_cost(k->found.kind, cost);
+        time_ns = 0; /* there is nothing to wait for */
+    }
     if (k->pending == NULL) {
         int e = ask_here(k, cost, time_ns, &said.answer);
         return step(k, e < 0 ? e : 0, &said);
@@ -244,7 +249,9 @@ int key_begin_any(struct asker *asker, const struct weir_rules_key *key, key_beg
 
 void key_answer(const struct key_ask *k, const struct weir_answer *said)
 {
-    answer_from_limit(said, k->limit, &k->found.told, k->answer);
+    struct weir_answer by_rate = *said;
+    rate_answer(k->found.kind, &by_rate);
+    answer_from_limit(&by_rate, k->limit, &k->found.told, k->answer);
 }
 
 void key_note(const struct key_ask *k)

@@ -98,8 +98,10 @@ static int begin_reserve(struct key_ask *k)
                                       : key_ask(k, REMOTE_CHECK, cost, 0, on_reserved);
     }
     struct remote_answer said;
-    struct weir_question ask = {
-        .key = k->key.at, .key_len = k->key.len, .cost = cost, .flags = key_flags(k)};
+    struct weir_question ask = {.key = k->key.at,
+                                .key_len = k->key.len,
+                                .cost = rate_cost(k->found.kind, cost),
+                                .flags = key_flags(k)};
     int e =
         limiter_reserve(k->limiter, &ask, m->ttl_ns, m->now_ns, &m->entry->handle, &said.answer);
     return on_reserved(k, e, &said);

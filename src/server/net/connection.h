@@ -102,7 +102,7 @@ static inline bool connection_is_client(const struct protocol *protocol)
     return listener_is_for_clients(protocol->kind);
 }
 
-/* Returns how many connections there are for whom the bound of this one applies, and the bound. */
+/* Returns the number of connections that count against the same bound, and the bound in *most. */
 uint64_t connection_count(const struct connection *c, uint64_t *most);
 
 /* Closes up to `n` idle connections of clients, while there are too many. Called by a thread that

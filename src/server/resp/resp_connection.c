@@ -262,7 +262,8 @@ const struct command_row resp_connection_commands[] = {
     {"ECHO", 2, 2, ROLE_CHECK, run_echo, .summary = "Answers its argument"},
     {"HELLO", 1, 0, ROLE_NONE, run_hello,
      .summary = "[2|3 [AUTH user secret] [SETNAME name]]: chooses the protocol"},
-    {"AUTH", 2, 3, ROLE_NONE, resp_run_auth, .summary = "[user] secret: says who one is"},
+    {"AUTH", 2, 3, ROLE_NONE, resp_run_auth,
+     .summary = "[user] secret: gives the connection a role"},
     {"SELECT", 2, 2, ROLE_CHECK, run_select, .summary = "There is database 0 only"},
     {"CLIENT", 2, 0, ROLE_CHECK, run_client,
      .summary =

@@ -60,6 +60,18 @@ static void an_encoded_secret_is_replaced(void **state)
     expect("100% of p@ss/word", "100% of ***");
 }
 
+/* "%2a" is '*' if it is decoded, but the letter before %40 is there too. */
+static void an_encoded_secret_that_begins_inside_of_an_escape_is_replaced(void **state)
+{
+    redact_learn(&known, TEXT("a@ss"));
+    redact_learn(&known, TEXT("2a@"));
+    expect("B%2a%40ss", "B%***");
+    expect("%2a%40ss", "%***");
+    expect("B%3a%40ss", "B%3***");
+    expect("%2a%40s", "%***s");
+    expect("%3a%40s", "%3a%40s");
+}
+
 static void a_secret_that_looks_encoded_is_replaced_decoded_too(void **state)
 {
     redact_learn(&known, TEXT("p%40ss"));
@@ -133,6 +145,7 @@ int main(void)
         STORY(a_secret_is_replaced_wherever_it_is),
         STORY(two_secrets_and_an_earlier_one_are_replaced),
         STORY(an_encoded_secret_is_replaced),
+        STORY(an_encoded_secret_that_begins_inside_of_an_escape_is_replaced),
         STORY(a_secret_that_looks_encoded_is_replaced_decoded_too),
         STORY(the_user_and_password_of_a_url_are_replaced),
         STORY(a_secret_is_not_shown_in_part_where_the_text_is_cut),

@@ -86,7 +86,21 @@ static void one_unit_of_time_is_printed_without_its_number(void **state)
     expect_rate(3, 1500000000, "3/1.5s");
     expect_rate(10, 1, "10/ns");
     expect_rate(1, 7 * DAY, "1/week");
-    expect_rate(TOP, TOP, "18446744073709551615/18446744073709551615ns");
+    expect_rate(TOP - 1, TOP, "18446744073709551614/18446744073709551615ns");
+}
+
+static void a_rate_of_the_highest_count_is_unlimited(void **state)
+{
+    struct rate rate;
+    expect_rate(TOP, S, "unlimited");
+    assert_int_equal(rate_parse_limit(TEXT(" unlimited "), &rate, NULL), 0);
+    assert_true(rate.count == TOP && rate.period_ns == S);
+    assert_int_equal(rate_parse(TEXT("unlimited"), 0, &rate, NULL), WEIR_EINVAL);
+    expect_rate(0, MIN, "0/min");
+    assert_int_equal(rate_parse_limit(TEXT("0/min"), &rate, NULL), 0);
+    assert_true(rate.count == 0 && rate.period_ns == MIN);
+    assert_int_equal(rate_parse(TEXT("0/min"), 0, &rate, NULL), WEIR_EINVAL);
+    assert_int_equal(rate_parse_limit(TEXT("0/0s"), &rate, NULL), WEIR_EINVAL);
 }
 
 /* Numbers of any length, half of them with zeros at the end in tens or in twos. */
@@ -205,6 +219,7 @@ int main(void)
         cmocka_unit_test(sizes_are_printed_in_bytes_or_either_thousand),
         cmocka_unit_test(durations_are_printed_in_one_unit),
         cmocka_unit_test(one_unit_of_time_is_printed_without_its_number),
+        cmocka_unit_test(a_rate_of_the_highest_count_is_unlimited),
         cmocka_unit_test(what_is_printed_reads_back_as_the_same_value),
         cmocka_unit_test(rates_read_back_as_the_same_rate),
         cmocka_unit_test(every_percentage_reads_back),
