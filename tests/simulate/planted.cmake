@@ -172,7 +172,7 @@ weir_plant_fleet(a_window_begins_anew_when_the_clock_is_set_back LEASED
 
 weir_plant_fleet(a_window_lasts_until_a_clock_that_was_set_back_is_there_again LEASED
     [[                count = n
-                p.pulled = i > index and i * p.a + p.b > now + SLACK]]
+                p.pulled = i > index and start(p, i) > now + SLACK]]
     [[                count = n]])
 
 weir_plant_fleet(a_debt_is_forgotten_when_the_clock_is_set_back SYNCED
