@@ -79,9 +79,15 @@ struct weir_fleet; /* weir_fleet.h */
 
 /* ---- loading ----------------------------------------------------------- */
 
-enum weir_rules_severity { WEIR_RULES_ERROR = 0, WEIR_RULES_WARNING = 1 };
+enum weir_rules_severity {
+    WEIR_RULES_ERROR = 0,
+    WEIR_RULES_WARNING = 1,
+    WEIR_RULES_NOTE =
+        2 /* what a reload, put or remove has changed: "search: rate 100/min -> 200/min;
+                           keys kept" */
+};
 
-/* An error or a warning about a file. Valid only during the call. */
+/* An error, a warning or a note about a file. Valid only during the call. */
 struct weir_rules_message {
     int severity;     /* enum weir_rules_severity */
     const char *file; /* the rule file, or a file that it names */
@@ -99,13 +105,26 @@ typedef void (*weir_rules_message_fn)(void *arg, const struct weir_rules_message
 /* options.flags: if `state` is NULL, use the folder server.state of the rule file. */
 #define WEIR_RULES_SERVER_STATE 0x10000u
 
+/* A denial by a limit. Valid only during the call that gets it. */
+struct weir_rules_denial {
+    size_t size; /* of the members that this library fills in */
+    const char *limit;
+    const void *key; /* weir_rules_key_text() makes it readable */
+    size_t key_len;
+    int verdict; /* WEIR_DENY or WEIR_NEVER */
+    int reason;  /* enum weir_rules_reason */
+    uint64_t retry_after_ns;
+    uint64_t now_ns;        /* the time of the question */
+    uint64_t log_count;     /* `log: {denied: 10/s}` of the limit: so many lines ... */
+    uint64_t log_period_ns; /* ... may be logged in this time; both 0: none */
+};
+
 /*
  * Called by the thread that asks, inside weir_rules_ask(), when an enforced limit answers
- * a WEIR_CHECK with DENY or NEVER. It gets the limit's name and the key
- * (weir_rules_key_text() makes it readable), which are valid only during the call. It must
- * not wait, nor call these rules. It is not called for lists, shadow limits and missing keys.
+ * a WEIR_CHECK with DENY or NEVER. It must not wait, nor call these rules. It is not called
+ * for lists, shadow limits and missing keys.
  */
-typedef void (*weir_rules_denied_fn)(void *arg, const char *limit, const void *key, size_t key_len);
+typedef void (*weir_rules_denied_fn)(void *arg, const struct weir_rules_denial *denial);
 
 /*
  * Called in the same way when the block list denies a request, with the rule file and the line at
@@ -395,9 +414,11 @@ struct weir_rules_found {
                                      WEIR_SHADOW, and let the request pass */
     unsigned retry_jitter;        /* these two as in struct weir_rules_answer */
     uint64_t window_ns;
-    void *limit;     /* for weir_rules_count_shadow() */
-    int consistency; /* enum weir_rules_consistency, as in the rules */
-    int hidden;      /* as in struct weir_rules_answer */
+    void *limit;        /* for weir_rules_count_shadow() */
+    int consistency;    /* enum weir_rules_consistency, as in the rules */
+    int hidden;         /* as in struct weir_rules_answer */
+    uint64_t log_count; /* these two as in struct weir_rules_denial */
+    uint64_t log_period_ns;
 };
 
 /*

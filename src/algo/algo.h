@@ -45,18 +45,14 @@ struct limit_spec {
  */
 struct algo_params {
     struct limit_spec spec;
-    uint64_t quota;   /* the most units that can be taken at once */
-    uint64_t step;    /* what a unit adds to the word; buckets: its time, in 2^-shift ns */
-    uint64_t inverse; /* of step, or of the unit for windows: replaces a division */
-    union {
-        uint64_t span; /* buckets: quota * step */
-        uint64_t unit; /* windows: indexes count in this many ns; the period, or a day */
-    };
-    uint64_t reach; /* buckets: (quota + max_debt) * step, the furthest lead over now */
-    union {
-        uint64_t count_mask; /* windows: the bits of a counter */
-        uint64_t head_start; /* leaky_bucket: undelayed * step, by which its delays are shorter */
-    };
+    uint64_t quota;         /* the most units that can be taken at once */
+    uint64_t step;          /* what a unit adds to the word; buckets: its time, in 2^-shift ns */
+    uint64_t inverse;       /* of step, or of the unit for windows: replaces a division */
+    uint64_t span;          /* buckets: quota * step */
+    uint64_t reach;         /* buckets: (quota + max_debt) * step, the furthest lead over now */
+    uint64_t head_start;    /* leaky_bucket: undelayed * step, by which its delays are shorter */
+    uint64_t unit;          /* windows: indexes count in this many ns; the period, or a day */
+    uint64_t count_mask;    /* windows: the bits of a counter */
     uint64_t max_time;      /* the last time, in ns since the epoch, that words can express */
     uint64_t capacity;      /* sliding_log: places in the ring */
     uint32_t shift;         /* buckets: words count in 2^-shift ns */

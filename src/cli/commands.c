@@ -7,7 +7,7 @@ static void list_one(FILE *out, const struct cli_command *command)
 {
     char left[64];
     (void)snprintf(left, sizeof left, "%s %s", command->name, command->operands);
-    (void)fprintf(out, "  %s %-22s %s\n", cli_program, left, command->summary);
+    (void)fprintf(out, "  %s %-27s %s\n", cli_program, left, command->summary);
 }
 
 static void list_all(FILE *out)

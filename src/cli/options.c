@@ -70,7 +70,7 @@ bool cli_is_given(const struct cli_given *given, const char *name)
 /* Checks the number of operands by what the command's row says. */
 static int check_operands(const struct cli_command *c, const struct cli_given *given)
 {
-    bool several = strstr(c->operands, "...") != NULL;
+    bool several = strstr(c->operands, "...") != NULL || strchr(c->operands, ' ') != NULL;
     if (c->operands[0] == 0 && given->count > 0) {
         return cli_complain(c, "found '%s', expected options only", given->operands[0]);
     }

@@ -133,18 +133,26 @@ static void sprinkle(struct oracle_random *g, struct step *s)
     }
 }
 
-/* Lets every other refund name the last place of a queue, if that ends at a whole microsecond. */
+/*
+ * Lets every other refund name the last place of a queue, if that ends at a whole microsecond. The
+ * oracle does not know blocks: after the first one (queue->window is set) its queue may be another
+ * one, and refunds name no place.
+ */
 static void name_place(struct oracle_random *g, const struct oracle_rule *r, struct step *s,
                        struct oracle_key *queue, uint64_t last_ns)
 {
     struct weir_answer a;
+    bool blocked = queue->window != 0 || s->kind == BLOCK;
     if (s->kind == RESET) {
         oracle_key_finish(queue);
     }
+    queue->window = blocked;
     if (r->algorithm != WEIR_LEAKY_BUCKET || s->kind != ASK) {
         return;
     }
-    if (s->op.verb == ORACLE_REFUND && queue->known) {
+    if (s->op.verb == ORACLE_REFUND && blocked) {
+        s->op.charged_ns = 0;
+    } else if (s->op.verb == ORACLE_REFUND && queue->known) {
         uint64_t ends_ns = oracle_last_place_ends(r, queue);
         bool named = whole(ends_ns) == ends_ns && ends_ns <= last_ns;
         s->op.charged_ns = named && oracle_once_in(g, 2) ? ends_ns : s->op.charged_ns;

@@ -3,6 +3,7 @@
 #include "cli/config/config_secrets.h"
 #include "cli/config/config_store.h"
 #include "rules/compiled/ruleset.h"
+#include "rules/file/diff.h"
 #include "rules/file/show.h"
 
 /*
@@ -88,12 +89,55 @@ static void list_sent(const struct ruleset *set)
     (void)fputs(before[0] == ',' ? "\n" : "", stdout);
 }
 
+static void print_change(void *arg, const char *line)
+{
+    (void)arg;
+    (void)printf("%s\n", line);
+}
+
+/* Prints what would change if a server with the rules of *old read those of *next. */
+static int compare(const struct cli_command *command, const struct ruleset *old,
+                   const struct ruleset *next, const char *path)
+{
+    struct problems problems = {.tell = cli_tell_rules};
+    int changes = config_diff(&old->config, &next->config, print_change, NULL);
+    config_compare(&old->config, &next->config, path, &problems);
+    problems_finish(&problems);
+    if (changes < 0) {
+        return cli_fail(command, "%s", weir_strerror(changes));
+    }
+    if (changes == 0 && problems.warnings == 0) {
+        (void)puts("unchanged");
+    }
+    return CLI_OK;
+}
+
+/* Checks the second file too, and compares it with the first. */
+static int run_compare(const struct cli_given *given, const struct ruleset *old)
+{
+    const char *path = given->operands[1];
+    struct ruleset *next = NULL;
+    int code = read_rules(given->command, path, &next);
+    code = code == CLI_OK ? compare(given->command, old, next, path) : code;
+    ruleset_destroy(next);
+    return code;
+}
+
 static int run(const struct cli_given *given, void *settings)
 {
     const char *path = given->operands[0];
     struct ruleset *set = NULL;
     (void)settings;
+    if (given->count > 2) {
+        return cli_complain(given->command, "found %d files, expected one, or two to compare",
+                            given->count);
+    }
     int code = read_rules(given->command, path, &set);
+    if (code == CLI_OK && given->count > 1) {
+        code = run_compare(given, set);
+        ruleset_destroy(set);
+        return code;
+    }
     if (code == CLI_OK && given->command == &cli_config_show) {
         config_show(&set->config, config_note_store, stdout);
     } else if (code == CLI_OK) {
@@ -105,8 +149,9 @@ static int run(const struct cli_given *given, void *settings)
     return code;
 }
 
-const struct cli_command cli_config_check = {"config check", "FILE|DIR",
-                                             "report all errors of a rule file", .run = run};
+const struct cli_command cli_config_check = {
+    "config check", "FILE|DIR [NEW]",
+    "report all errors of a rule file; with NEW, what changes if that replaces it", .run = run};
 const struct cli_command cli_config_show = {
     "config show", "FILE|DIR",
     "print a rule file with all defaults filled in, and the memory of its limits", .run = run};

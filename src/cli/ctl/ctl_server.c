@@ -88,6 +88,8 @@ static void put_value(struct buffer *out, const json_t *value)
     json_t *all = (json_t *)(uintptr_t)value; /* the iterator does not change it */
     if (json_is_string(value)) {
         buffer_put(out, (struct text){json_string_value(value), json_string_length(value)});
+    } else if (json_is_boolean(value)) {
+        buffer_put(out, json_is_true(value) ? TEXT("yes") : TEXT("no"));
     } else if (json_is_integer(value)) {
         buffer_put_i64(out, json_integer_value(value));
     } else if (json_is_real(value)) {
@@ -233,15 +235,15 @@ static int run_top_denied(struct ctl *ctl)
 const struct ctl_row ctl_server_rows[] = {
     {"reload", "read rules and secrets again; exit status 1 if the old ones stay", "reload", 0, 0,
      0, .call = {"POST", "/v1/reload", NULL, {"", 0}}, .print = print_reload},
-    {"config", "print the rules in effect, with their defaults", "config", 0, 0, 0,
-     .run = run_config},
+    {"config", "print the rules and settings in effect, with defaults and listeners", "config", 0,
+     0, 0, .run = run_config},
     {"log-level [LEVEL]", "print or set what is logged: error, warning, info, debug", "log-level",
      0, 1, 0, .run = run_log_level},
     {"mode [enforce|shadow [LIMIT]]",
      "print or set the kill switch: shadow counts and denies nothing, enforce follows the rules",
      "mode", 0, 2, 0, .run = run_mode},
-    {"status", "print version, state, uptime, requests, connections, memory", "status", 0, 0, 0,
-     .call = {"GET", "/v1/status", NULL, {"", 0}}, .print = print_status},
+    {"status", "print version, state, uptime, requests, connections, memory, store", "status", 0, 0,
+     0, .call = {"GET", "/v1/status", NULL, {"", 0}}, .print = print_status},
     {"ready", "exit with status 0 if the server takes requests; needs no secret", "ready", 0, 0, 0,
      .run = run_ready},
     {"top-denied [N]", "print the keys that were denied most", "top-denied", 0, 1, 0,

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#include "server/admin/top_denied.h"
+#include "server/admin/denied_log.h"
 
 /*
  * True at the start with a text log: messages are then printed as `weir config check` prints
@@ -60,7 +60,7 @@ int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *f
     o.message = tell;
     choose_state(settings->state, &o);
     allow_files();
-    o.denied = top_denied;
+    o.denied = denied_note;
     o.listed = tell_listed;
     o.fleet = fleet;
     for_people = settings->log_format == LOG_AS_TEXT;

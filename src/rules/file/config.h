@@ -128,6 +128,11 @@ enum consistency {
     CONSISTENCY_SYNCED
 };
 
+/* What is logged of a limit. */
+struct log_config {
+    struct rate denied; /* the most lines about denials; count 0: none */
+};
+
 /* What a gateway's client gets that the limit denies (/v1/auth). */
 struct deny_config {
     uint32_t status;     /* 0: the server's */
@@ -167,6 +172,7 @@ struct limit_config {
     bool shadow;
     bool expose; /* clients may be told its name and numbers */
     struct deny_config deny;
+    struct log_config log;
     struct text tier_by; /* len 0: no tiers */
     struct text tier_default;
     struct tier *tiers;

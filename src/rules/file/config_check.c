@@ -37,14 +37,14 @@ static void check_memory(const struct config *config, struct problems *problems,
         problem(problems, place,
                 "found limits that need %s and files that need %s, mostly %s, expected at most %s "
                 "together: shorten the files, lower max_keys or raise server.memory",
-                size_print(sum, need), size_print(config->files_bytes, files), largest->path,
-                size_print(config->server.memory, have));
+                size_print_short(sum, need), size_print_short(config->files_bytes, files),
+                largest->path, size_print_short(config->server.memory, have));
     } else if (sum > config->server.memory) {
         problem(problems, place,
-                "found limits%s that need %s (%llu bytes), expected at most %s: lower max_keys or "
-                "raise server.memory",
-                config->adhoc.off ? "" : " and adhoc", size_print(sum, need),
-                (unsigned long long)sum, size_print(config->server.memory, have));
+                "found limits%s that need %s, expected at most %s: lower max_keys or raise "
+                "server.memory",
+                config->adhoc.off ? "" : " and adhoc", size_print_short(sum, need),
+                size_print_short(config->server.memory, have));
     }
 }
 

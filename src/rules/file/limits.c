@@ -158,6 +158,17 @@ static const struct field_type type_cost = {
 static const struct field_type type_key = {
     .read = read_key, .show = show_key, .same = same_key, .shape = SHAPE_SCALARS};
 
+static const struct field_type type_log = {
+    .size = sizeof(struct log_config), .read = field_read_inline, .show = field_show_inline};
+
+static const struct field log_fields[] = {
+    {"denied", "a rate such as 10/s",
+     "the most denials that are logged: the first of each key and reason, then every hundredth",
+     &type_rate, offsetof(struct log_config, denied), .unset = "none"},
+};
+
+const struct section section_log = SECTION("log", NULL, log_fields);
+
 #define LIMIT(member) offsetof(struct limit_config, member)
 
 static const struct field limit_fields[] = {
@@ -239,6 +250,8 @@ static const struct field limit_fields[] = {
     {"deny", "{status: 403, message: TEXT}",
      "what /v1/auth answers to a request that this limit denies", &type_deny, LIMIT(deny),
      .unset = "as the server is told", .section = &section_deny},
+    {"log", "{denied: RATE}, such as {denied: 10/s}", "what is logged of its decisions", &type_log,
+     LIMIT(log), .unset = "nothing", .section = &section_log},
     {"retry_jitter", "a percentage from 0% to 100%, such as 12.5%",
      "the most that is added to the Retry-After header at random", &type_percent,
      LIMIT(retry_jitter), .initial = "0%"},

@@ -101,6 +101,16 @@ void warning(struct problems *problems, struct place place, const char *format, 
     }
 }
 
+void change(struct problems *problems, struct place place, const char *format, ...)
+{
+    if (++problems->notes <= PROBLEMS_TOLD) {
+        va_list list;
+        va_start(list, format);
+        record(problems, WEIR_RULES_NOTE, place, format, list);
+        va_end(list);
+    }
+}
+
 const char *problem_without_path(const struct weir_error *error, const char *path)
 {
     size_t n = strlen(path);

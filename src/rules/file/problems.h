@@ -18,6 +18,7 @@ struct problems {
     void *arg;
     unsigned errors;
     unsigned warnings;
+    unsigned notes;
     struct problem_record *records;
     size_t records_count;
     struct weir_error first; /* "file:line:column: text" of the first error, once finished */
@@ -29,6 +30,9 @@ struct problems {
 void problem(struct problems *problems, struct place place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 void warning(struct problems *problems, struct place place, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+void change(struct problems *problems, struct place place, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Returns an error's text without the path and ": " that it may begin with. */

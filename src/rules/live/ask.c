@@ -111,12 +111,15 @@ static int fail_engine(const struct rules_ask *a, int code)
  * need not keep theirs.
  */
 static __attribute__((noinline)) void tell_denied(const struct rules_ask *a,
-                                                  const struct rule *rule, const char *limit)
+                                                  const struct rule *rule,
+                                                  const struct weir_rules_answer *answer)
 {
     char bytes[WEIR_KEY_MAX];
     size_t len;
     if (key_compose(a->set, rule, a->request, bytes, &len, NULL) == 0) {
-        a->set->denied(a->set->denied_arg, limit, bytes, len);
+        struct weir_rules_denial denial =
+            denial_make(answer, (struct text){bytes, len}, a->now_ns, rule->config->log.denied);
+        a->set->denied(a->set->denied_arg, &denial);
     }
 }
 
@@ -160,7 +163,7 @@ static void put_bound(const struct rules_ask *a, const struct rule *rule,
     answer_put_bound(answer, &bound);
     if (answer->answer.verdict != WEIR_ALLOW && a->set->denied != NULL &&
         a->question->mode == WEIR_CHECK) {
-        tell_denied(a, rule, answer->limit);
+        tell_denied(a, rule, answer);
     }
 }
 

@@ -54,6 +54,23 @@ int asking_waits(const struct rules_ask *a, const struct matches *matches);
 int asking_enforced(const struct rules_ask *a, const struct matches *matches,
                     struct weir_rules_answer *answer);
 
+/* Returns what options.denied is told. `log` is the limit's log.denied. */
+static inline struct weir_rules_denial denial_make(const struct weir_rules_answer *answer,
+                                                   struct text key, uint64_t now_ns,
+                                                   struct rate log)
+{
+    return (struct weir_rules_denial){.size = sizeof(struct weir_rules_denial),
+                                      .limit = answer->limit,
+                                      .key = key.at,
+                                      .key_len = key.len,
+                                      .verdict = answer->answer.verdict,
+                                      .reason = answer->reason,
+                                      .retry_after_ns = answer->answer.retry_after_ns,
+                                      .now_ns = now_ns,
+                                      .log_count = log.count,
+                                      .log_period_ns = log.period_ns};
+}
+
 /* What an answer tells of the limit that bound. */
 struct bound {
     enum rate_kind kind; /* of its rate */
@@ -63,13 +80,14 @@ struct bound {
     unsigned retry_jitter;
     bool expose;
     const struct deny_config *deny;
+    struct rate log; /* log.denied */
 };
 
 static inline struct bound bound_of(const struct rule *rule, const struct variant *variant)
 {
     const struct limit_config *c = rule->config;
     return (struct bound){variant->kind,   c->name,   variant->tier, variant->window_ns,
-                          c->retry_jitter, c->expose, &c->deny};
+                          c->retry_jitter, c->expose, &c->deny,      c->log.denied};
 }
 
 /* Puts the limit that bound, and the reason that rules_reason() gives, into the answer. */

@@ -275,11 +275,13 @@ static int begin_shadow(struct shared_ask *s, struct tally *tally)
 
 /* ---- the first stage: enforced limits ---- */
 
-static void tell_denied(const struct shared_ask *s, struct text key)
+static void tell_denied(const struct shared_ask *s, size_t bound)
 {
     const struct weir_rules *rules = s->waiter.rules;
     if (rules->options.denied != NULL && !rules->ended && s->verb == REMOTE_CHECK) {
-        rules->options.denied(rules->options.denied_arg, s->answer.limit, key.at, key.len);
+        struct weir_rules_denial denial =
+            denial_make(&s->answer, s->remote[bound].key, s->now_ns, s->parts[bound].bound.log);
+        rules->options.denied(rules->options.denied_arg, &denial);
     }
 }
 
@@ -298,7 +300,7 @@ static int end_enforced(struct shared_ask *s, struct tally *tally)
     answer->answer.limit = 0;
     answer_put_bound(answer, &part->bound);
     if (answer->answer.verdict != WEIR_ALLOW) {
-        tell_denied(s, s->remote[bound].key);
+        tell_denied(s, bound);
     }
     return begin_shadow(s, tally);
 }

@@ -96,7 +96,9 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
                  .window_ns = variant->window_ns,
                  .limit = variant->holder,
                  .consistency = variant->holder->remote != NULL ? rule->mode : REMOTE_LOCAL,
-                 .hidden = !rule->config->expose},
+                 .hidden = !rule->config->expose,
+                 .log_count = rule->config->log.denied.count,
+                 .log_period_ns = rule->config->log.denied.period_ns},
         .remote = variant->holder->remote,
         .shard = {shard_len > 0 ? shard : NULL, shard_len},
         .kind = variant->kind};

@@ -4,6 +4,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "rules/file/diff.h"
 #include "rules/live/live.h"
 
 /* ---- opening ---- */
@@ -245,6 +246,25 @@ void rules_release(struct weir_rules *r)
 
 /* ---- switching ---- */
 
+struct changes {
+    struct place place;
+    struct problems *problems;
+};
+
+static void note_change(void *arg, const char *line)
+{
+    const struct changes *c = arg;
+    change(c->problems, c->place, "%s", line);
+}
+
+/* Notes what will be different with *next. The caller holds `reload`. */
+static void note_changes(const struct weir_rules *rules, const struct config *next,
+                         const char *path, struct problems *problems)
+{
+    struct changes c = {{path != NULL ? path : "the rules", 0, 0}, problems};
+    (void)config_diff(&rules->set->config, next, note_change, &c);
+}
+
 /* Loads new rules and switches to them. The caller holds `reload`. */
 static int reload_from(struct weir_rules *rules, const struct origin *from,
                        struct problems *problems, struct weir_error *error)
@@ -259,6 +279,7 @@ static int reload_from(struct weir_rules *rules, const struct origin *from,
     if (e == 0) {
         live_settle_state(rules, set, problems);
         config_compare(&rules->started, &set->config, from->path, problems);
+        note_changes(rules, &set->config, from->path, problems);
         mode_carry(rules, set);
         gate_switch(rules, set);
         char *old = rules->path;
@@ -321,6 +342,7 @@ static int switch_config(struct weir_rules *rules, int e, struct config *next,
     e = ruleset_create(next, &options, rules->state, rules->set, problems, &set, error);
     if (e == 0) {
         live_settle_state(rules, set, problems);
+        note_changes(rules, &set->config, rules->path, problems);
         mode_carry(rules, set);
         gate_switch(rules, set);
     }

@@ -23,7 +23,8 @@ static void show_switched(const struct weir_rules *rules, FILE *out)
 }
 
 /* Writes into memory first: a slow reader of the text must not delay a reload. */
-int live_show(struct weir_rules *rules, char **text, size_t *len)
+int live_show(struct weir_rules *rules, const struct live_settings *in_effect, char **text,
+              size_t *len)
 {
     *text = NULL;
     FILE *out = open_memstream(text, len);
@@ -31,7 +32,13 @@ int live_show(struct weir_rules *rules, char **text, size_t *len)
         return WEIR_ENOMEM;
     }
     (void)pthread_mutex_lock(&rules->reload);
-    config_show(&rules->set->config, NULL, out);
+    struct config shown = rules->set->config;
+    if (in_effect != NULL) {
+        shown.server = in_effect->server;
+        shown.server.memory = rules->set->config.server.memory; /* reloads apply it */
+        shown.store = in_effect->store;
+    }
+    config_show(&shown, NULL, out);
     show_switched(rules, out);
     (void)pthread_mutex_unlock(&rules->reload);
     bool failed = ferror(out) != 0;

@@ -71,6 +71,8 @@ const char *rate_print(struct rate rate, char *buffer);
 const char *duration_print(uint64_t ns, char *buffer);
 const char *count_print(uint64_t count, char *buffer);
 const char *size_print(uint64_t bytes, char *buffer);
+/* Three digits, rounded up, in the largest unit: "22.9MB", for people. */
+const char *size_print_short(uint64_t bytes, char *buffer);
 const char *percent_print(uint64_t hundredths, char *buffer);
 
 /*

@@ -67,6 +67,24 @@ const char *size_print(uint64_t bytes, char *buffer)
     return print(bytes, units_of_size, buffer);
 }
 
+const char *size_print_short(uint64_t bytes, char *buffer)
+{
+    static const char *const units[] = {"KB", "MB", "GB", "TB", "PB", "EB"};
+    uint64_t times = 1000;
+    size_t unit = 0;
+    if (bytes < times) {
+        return size_print(bytes, buffer);
+    }
+    while (bytes / times >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
+        times *= 1000;
+        unit++;
+    }
+    unsigned scale = bytes / times < 10 ? 100 : bytes / times < 100 ? 10 : 1;
+    unsigned __int128 shown = ((unsigned __int128)bytes * scale + times - 1) / times;
+    (void)snprintf(buffer, QUANTITY_MAX, "%g%s", (double)shown / scale, units[unit]);
+    return buffer;
+}
+
 const char *duration_print(uint64_t ns, char *buffer)
 {
     if (ns == 0) {

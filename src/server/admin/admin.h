@@ -34,7 +34,8 @@
  * draining),"uptime_s","pid","threads","generation","config" (path; null: none, or not for the role
  * check),"mode",
  * "connections":{"resp":N,...},"requests":{"resp":N,...},"results":{"allow","deny","error",
- * "overload","other"},"decisions":{"allow","deny","never","shadow_deny"},"memory_bytes",
+ * "overload","other"},"decisions":{"allow","deny","never","shadow_deny"},"store":
+ * {"up","nodes","connections","breakers_open"} (null: no fleet),"memory_bytes",
  * "cpu_seconds"}.
  *
  * Every change is logged at LEVEL_AUDIT with the client's address and role and what was changed.

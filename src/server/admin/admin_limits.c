@@ -122,12 +122,14 @@ static int list_one(void *arg, const struct weir_rules_limit *limit)
     return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
 }
 
-static void reply_limits(struct exchange *x, const char *only, int status)
+/* `messages`: what the rules said about a change; NULL: nothing was changed. */
+static void reply_limits(struct exchange *x, const char *only, int status, json_t *messages)
 {
     struct listing l = {only, json_array()};
     int e = numbers_limits(x->server, list_one, &l);
     if (e == 0) {
-        admin_reply_json(x, status, json_pack("{s:O}", "limits", l.items));
+        admin_reply_json(x, status,
+                         json_pack("{s:O, s:O*}", "limits", l.items, "messages", messages));
     } else {
         http_reply_problem(x, 500, weir_strerror(e));
     }
@@ -145,10 +147,10 @@ static void run_list(struct exchange *x)
 {
     char name[WEIR_RULES_NAME];
     if (x->request->path.len < strlen(PREFIX)) {
-        reply_limits(x, NULL, 200);
+        reply_limits(x, NULL, 200, NULL);
     } else if (read_name(x, name)) {
         if (is_there(x, name) || admin_is_adhoc(x, name)) {
-            reply_limits(x, name, 200);
+            reply_limits(x, name, 200, NULL);
         } else {
             reply_unknown(x, name);
         }
@@ -211,7 +213,7 @@ static void put_limit(struct exchange *x, const char *name, struct text yaml)
     json_t *messages = end_listening(&said);
     if (e == 0) {
         admin_audit(x, there ? "limit replaced" : "limit added", LOG_STRING("limit", name));
-        reply_limits(x, name, there ? 200 : 201);
+        reply_limits(x, name, there ? 200 : 201, messages);
     } else {
         admin_reply_refused(x, e, &error, messages);
     }
@@ -278,9 +280,27 @@ static void run_reload(struct exchange *x)
 
 static void run_config(struct exchange *x)
 {
+    const struct server *server = x->server;
+    const struct config *started = &server->rules->started;
+    struct live_settings s = {started->server, started->store};
+    struct text *const listen[PROTOCOLS] = {&s.server.resp, &s.server.http, &s.server.admin,
+                                            &s.server.metrics};
+    char addresses[PROTOCOLS][SERVER_ADDRESS_MAX];
     char *text = NULL;
     size_t len = 0;
-    if (live_show(x->server->rules, &text, &len) != 0) {
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        *listen[i] = text_of(
+            server_address(server, (enum server_protocol)i, addresses[i], sizeof addresses[i]));
+    }
+    s.server.state = (struct text){NULL, 0};
+    if (server->rules->state != NULL) {
+        s.server.state = text_of(server->rules->state->folder);
+    }
+    s.server.client_field = server->options.client_field;
+    if (server->fleet.fleet == NULL) {
+        s.store.url.len = 0;
+    }
+    if (live_show(x->server->rules, &s, &text, &len) != 0) {
         http_reply_problem(x, 500, "out of memory");
         return;
     }
@@ -296,6 +316,7 @@ const struct http_route admin_limits_routes[] = {
      "adds or replaces one limit: JSON or YAML"},
     {"DELETE", "/v1/limits", HTTP_BELOW, ROLE_ADMIN, run_delete, "removes one limit and its keys"},
     {"POST", "/v1/reload", HTTP_AT, ROLE_ADMIN, run_reload, "reads the rules again"},
-    {"GET", "/v1/config", HTTP_AT, ROLE_ADMIN, run_config, "the rules in use, as a file"},
+    {"GET", "/v1/config", HTTP_AT, ROLE_ADMIN, run_config,
+     "the rules and settings in use, as a file"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

@@ -72,6 +72,19 @@ static json_t *config_of(struct weir_rules *rules)
     return path != NULL ? path : json_null();
 }
 
+/* Returns the state of the store that a fleet shares; null without a fleet. */
+static json_t *store_of(const struct server *server, const struct fleet_numbers *fleet)
+{
+    json_int_t open = 0;
+    for (size_t i = 0; i < fleet->endpoints_count; i++) {
+        open += fleet->endpoints[i].open != 0;
+    }
+    return server->fleet.fleet == NULL ? json_null()
+                                       : json_pack("{s:b, s:I, s:I, s:I}", "up", fleet->up != 0,
+                                                   "nodes", (json_int_t)fleet->nodes, "connections",
+                                                   (json_int_t)fleet->links, "breakers_open", open);
+}
+
 static json_t *make_status(const struct exchange *x, const struct numbers *n)
 {
     static const char *const states[] = {"starting", "ready", "draining"};
@@ -81,14 +94,15 @@ static json_t *make_status(const struct exchange *x, const struct numbers *n)
     json_t *results;
     json_t *asked = requests(n, &results);
     return json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:f}", "version",
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:f}", "version",
         weir_version(), "state", states[load_acquire(&x->server->state)], "uptime_s",
         (json_int_t)(up_ns / WEIR_SECOND), "pid", (json_int_t)getpid(), "threads",
         (json_int_t)x->server->threads, "generation", (json_int_t)n->rules.generation, "config",
         x->role >= ROLE_ADMIN ? config_of(x->server->rules) : json_null(), "mode",
         shadow ? "shadow" : "enforce", "connections", by_listener(n->counts.open), "requests",
-        asked, "results", results, "decisions", decisions(n), "memory_bytes",
-        (json_int_t)n->process.resident_bytes, "cpu_seconds", (double)n->process.cpu_ns / 1e9);
+        asked, "results", results, "decisions", decisions(n), "store",
+        store_of(x->server, &n->fleet), "memory_bytes", (json_int_t)n->process.resident_bytes,
+        "cpu_seconds", (double)n->process.cpu_ns / 1e9);
 }
 
 static void run_status(struct exchange *x)

@@ -7,6 +7,7 @@
 
 #include "base/atomic.h"
 #include "common/folder.h"
+#include "server/admin/denied_log.h"
 
 /* ---- threads and limits ---- */
 
@@ -58,6 +59,7 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     add_words(&from->stats.allowed, &limit->stats.allowed,
               sizeof from->stats - offsetof(struct weir_stats, allowed));
     limit->missing += from->missing;
+    limit->left_out = denied_log_left_out(n->server->denied_log, from->name);
     limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
     limit->remembered += from->remembered;
     limit->on_store_failure = from->on_store_failure; /* the same for all its tiers */

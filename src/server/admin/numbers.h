@@ -12,7 +12,8 @@ struct limit_numbers {
     char name[WEIR_RULES_NAME];
     struct weir_stats stats;
     uint64_t missing;
-    bool remote; /* a fleet decides it; the rest is for such limits only */
+    uint64_t left_out; /* denials that were not logged, although the limit has `log` */
+    bool remote;       /* a fleet decides it; the rest is for such limits only */
     int on_store_failure;
     uint64_t degraded;
     uint64_t remembered;

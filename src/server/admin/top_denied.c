@@ -136,9 +136,8 @@ void top_use(struct top *top)
     own = top;
 }
 
-void top_denied(void *arg, const char *limit, const void *key, size_t key_len)
+void top_denied(const char *limit, const void *key, size_t key_len)
 {
-    (void)arg;
     if (own != NULL) {
         top_add(own, limit, key, key_len);
     }

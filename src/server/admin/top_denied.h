@@ -42,8 +42,8 @@ void top_add(struct top *top, const char *limit, const void *key, size_t key_len
 /* Sets the sketch that top_denied() writes to when this thread calls it; NULL: none. */
 void top_use(struct top *top);
 
-/* Counts a denial in the thread's sketch. It is to be weir_rules_options.denied. */
-void top_denied(void *arg, const char *limit, const void *key, size_t key_len);
+/* Counts a denial in the thread's sketch. */
+void top_denied(const char *limit, const void *key, size_t key_len);
 
 struct top_item {
     uint64_t id;

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "base/maths.h"
 #include "limit/limiter.h"
-#include "server/admin/top_denied.h"
+#include "server/admin/denied_log.h"
 #include "server/net/worker.h"
 
 /* ---- which limit ---- */
@@ -254,9 +254,19 @@ void key_answer(const struct key_ask *k, const struct weir_answer *said)
     answer_from_limit(&by_rate, k->limit, &k->found.told, k->answer);
 }
 
-void key_note(const struct key_ask *k)
+void key_note(const struct key_ask *k, const struct weir_answer *said)
 {
     if (k->answer->verdict != WEIR_ALLOW) {
-        top_denied(NULL, k->answer->limit, k->key.at, k->key.len);
+        denied_note(NULL,
+                    &(struct weir_rules_denial){.size = sizeof(struct weir_rules_denial),
+                                                .limit = k->answer->limit,
+                                                .key = k->key.at,
+                                                .key_len = k->key.len,
+                                                .verdict = k->answer->verdict,
+                                                .reason = k->answer->reason,
+                                                .retry_after_ns = said->retry_after_ns,
+                                                .now_ns = k->now_ns,
+                                                .log_count = k->found.told.log_count,
+                                                .log_period_ns = k->found.told.log_period_ns});
     }
 }

@@ -78,8 +78,8 @@ int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_st
 
 /* Sets k->answer to what the limit has said. */
 void key_answer(const struct key_ask *k, const struct weir_answer *said);
-/* After that: counts the key as denied, if it was. */
-void key_note(const struct key_ask *k);
+/* After that: notes a denial, for the keys that are denied most and for the log. */
+void key_note(const struct key_ask *k, const struct weir_answer *said);
 
 /* Returns the flags of a question: the limit in shadow mode counts its denials apart. */
 static inline unsigned key_flags(const struct key_ask *k)

@@ -94,7 +94,7 @@ static int on_checked(struct key_ask *k, int error, const struct remote_answer *
         key_answer(k, &said->answer);
     }
     if (error == 0 && k->verb != REMOTE_PEEK) {
-        key_note(k);
+        key_note(k, &said->answer);
     }
     return error;
 }
@@ -142,7 +142,7 @@ bool throttle_denies(const struct weir_question *q)
 {
     bool shadow = (q->flags & WEIR_SHADOW) != 0;
     if (!shadow && q->mode != WEIR_PEEK) {
-        top_denied(NULL, SERVER_ADHOC, q->key, q->key_len);
+        top_denied(SERVER_ADHOC, q->key, q->key_len);
     }
     return !shadow;
 }

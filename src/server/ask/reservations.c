@@ -73,7 +73,7 @@ static int on_reserved(struct key_ask *k, int error, const struct remote_answer 
     struct held *held = m->entry->held;
     if (error == 0) {
         key_answer(k, &said->answer);
-        key_note(k);
+        key_note(k, &said->answer);
         m->entry->uncharged =
             said->answer.verdict != WEIR_ALLOW || (said->answer.flags & REMOTE_DEGRADED) != 0;
     }

@@ -17,9 +17,14 @@ void server_listen(struct buffer *messages)
     listener = messages;
 }
 
-/* Puts "weir.yaml:3:5: warning: text" and a NUL. */
+/* Puts "weir.yaml:3:5: warning: text" and a NUL; of a note the text alone. */
 static void put_message(struct buffer *out, const struct weir_rules_message *m)
 {
+    if (m->severity == WEIR_RULES_NOTE) {
+        buffer_put(out, text_of(m->text));
+        buffer_put_char(out, 0);
+        return;
+    }
     buffer_put(out, text_of(m->file));
     if (m->line > 0) {
         buffer_put_char(out, ':');
@@ -39,7 +44,10 @@ void server_log_message(void *arg, const struct weir_rules_message *message)
     if (listener != NULL) {
         put_message(listener, message);
     }
-    if (message->line > 0) {
+    if (message->severity == WEIR_RULES_NOTE) {
+        LOG(LEVEL_INFO, "rules changed", LOG_STRING("file", message->file),
+            LOG_STRING("change", message->text));
+    } else if (message->line > 0) {
         LOG(level, "rules", LOG_STRING("file", message->file), LOG_COUNT("line", message->line),
             LOG_COUNT("column", message->column), LOG_STRING("problem", message->text));
     } else {

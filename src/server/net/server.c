@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "rules/file/adhoc.h"
 #include "rules/live/live.h"
+#include "server/admin/denied_log.h"
 #include "server/admin/top_denied.h"
 #include "server/ask/reservations.h"
 #include "server/net/penalty.h"
@@ -230,6 +231,15 @@ static unsigned threads_of(const struct server_options *o)
     return n > SERVER_THREADS_MAX ? SERVER_THREADS_MAX : n;
 }
 
+static int make_denied_log(struct server *server, struct weir_error *error)
+{
+    server->denied_log = denied_log_create();
+    return server->denied_log != NULL ? 0
+                                      : fail(error, WEIR_ENOMEM,
+                                             "out of memory for the log of "
+                                             "denials");
+}
+
 /* Returns whether a listener of operators is open. Sets those that are not given to "off". */
 static bool has_operators(struct server_options *o)
 {
@@ -260,6 +270,7 @@ int server_start(struct server *server, struct weir_error *error)
     int e = open_adhoc(server, error);
     e = e != 0 ? e : reservations_create(&server->reservations, RESERVATIONS_MAX, error);
     e = e == 0 ? penalties_create(&server->penalties, error) : e;
+    e = e == 0 ? make_denied_log(server, error) : e;
     e = e != 0 ? e : tally_create(&server->clients, rows_of(server, 0), error);
     e = e != 0 ? e : tally_create(&server->operators, rows_of(server, server->threads), error);
     e = e == 0 ? start_workers(server, n, error) : e;
@@ -317,6 +328,8 @@ void server_stop(struct server *server)
     tally_destroy(server->clients);
     tally_destroy(server->operators);
     reservations_destroy(server->reservations);
+    denied_log_destroy(server->denied_log);
+    server->denied_log = NULL;
     server->reservations = NULL;
     server->clients = NULL;
     server->operators = NULL;

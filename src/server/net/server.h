@@ -169,8 +169,9 @@ struct server {
     struct weir *adhoc;    /* NULL: off */
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
-    struct tally *clients;   /* connections of each address, and ... */
-    struct tally *operators; /* ... those of the operators' listener */
+    struct denied_log *denied_log; /* server/admin/denied_log.h */
+    struct tally *clients;         /* connections of each address, and ... */
+    struct tally *operators;       /* ... those of the operators' listener */
     struct penalties *penalties;
     struct worker *workers;
     unsigned workers_count;    /* including the operators' thread */

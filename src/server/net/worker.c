@@ -5,6 +5,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "server/admin/denied_log.h"
 #include "server/admin/top_denied.h"
 #include "server/net/server_fleet.h"
 
@@ -257,6 +258,7 @@ static void run(void *arg)
     (void)sigdelset(&all, SIGBUS); /* of a state file; if it were blocked, no handler would run */
     (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
     top_use(w->top);
+    denied_log_use(w->server->denied_log);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT); /* until on_stop() and on_tick() have closed all */
 }
 

@@ -8,12 +8,12 @@
 
 #include <cmocka.h>
 
-static void hear_denied(void *arg, const char *limit, const void *key, size_t key_len)
+static void hear_denied(void *arg, const struct weir_rules_denial *d)
 {
     struct faked_world *w = arg;
     char text[100];
-    (void)weir_rules_key_text(key, key_len, text, sizeof text);
-    (void)snprintf(w->denied, sizeof w->denied, "%s %s", limit, text);
+    (void)weir_rules_key_text(d->key, d->key_len, text, sizeof text);
+    (void)snprintf(w->denied, sizeof w->denied, "%s %s", d->limit, text);
     w->denials++;
     w->done_before_denial = w->done;
 }

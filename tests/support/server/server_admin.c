@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "server/admin/top_denied.h"
+#include "server/admin/denied_log.h"
 
 void admin_world_write(const struct admin_world *w, const char *rules)
 {
@@ -44,7 +44,7 @@ void admin_world_start(struct admin_world *w, const char *rules,
     w->server.options.threads = 2;
     w->server.options.connections = 1000;
     w->server.options.adhoc_keys = 1000;
-    o.denied = top_denied;
+    o.denied = denied_note;
     o.message = server_log_message;
     if (weir_rules_open(&w->server.rules, w->file, &o, &error) != 0 ||
         server_start(&w->server, &error) != 0) {

@@ -42,12 +42,10 @@ static const char *const crowd_rules[] = {
     "- {name: s, key: [user], rate: 200/h, shadow: true}\n",
 };
 
-static void crowd_denied(void *arg, const char *limit, const void *key, size_t key_len)
+static void crowd_denied(void *arg, const struct weir_rules_denial *denial)
 {
     struct crowd *c = arg;
-    (void)limit;
-    (void)key;
-    (void)key_len;
+    (void)denial;
     (void)fetch_add(&c->told, 1);
 }
 

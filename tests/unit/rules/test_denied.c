@@ -16,12 +16,12 @@ struct heard {
     char last[200]; /* "limit key" */
 };
 
-static void hear(void *arg, const char *limit, const void *key, size_t key_len)
+static void hear(void *arg, const struct weir_rules_denial *d)
 {
     struct heard *heard = arg;
     char text[100];
-    (void)weir_rules_key_text(key, key_len, text, sizeof text);
-    (void)snprintf(heard->last, sizeof heard->last, "%s %s", limit, text);
+    (void)weir_rules_key_text(d->key, d->key_len, text, sizeof text);
+    (void)snprintf(heard->last, sizeof heard->last, "%s %s", d->limit, text);
     heard->calls++;
 }
 

@@ -14,7 +14,7 @@ static char *shown(struct weir_rules *rules)
 {
     char *text;
     size_t len;
-    assert_int_equal(live_show(rules, &text, &len), 0);
+    assert_int_equal(live_show(rules, NULL, &text, &len), 0);
     assert_int_equal(strlen(text), len);
     return text;
 }
