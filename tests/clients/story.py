@@ -110,9 +110,9 @@ def numbers(reply):
 
 
 def values(reply, shape):
-    """The eight values of an answer, which must have come in this shape."""
+    """The nine values of an answer, which must have come in this shape."""
     found = ("map" if isinstance(reply, dict) and list(reply) and not failed(reply) else
-             {8: "list", 16: "flat list"}.get(len(reply), "?") if isinstance(reply, list) else "?")
+             {9: "list", 18: "flat list"}.get(len(reply), "?") if isinstance(reply, list) else "?")
     assert found == shape, f"found {reply!r}, expected a {shape}"
     if found == "map":
         return [reply[name] for name in NAMES]

@@ -113,6 +113,10 @@ static void check_rate(struct text text, uint64_t bare_ns)
     if (parse_rate(text, bare_ns, &rate)) {
         require(rate.count > 0 && rate.period_ns > 0);
         require(rate_print(rate, buffer) == buffer);
+        if (rate_kind(rate) == RATE_UNLIMITED) { /* the largest count of all */
+            require(strcmp(buffer, "unlimited") == 0);
+            return;
+        }
         require(parse_rate(text_of(buffer), 0, &back));
         require(back.count == rate.count && back.period_ns == rate.period_ns);
     }

@@ -48,6 +48,7 @@ static void start(const struct server_options *given)
     struct server_options o = *given;
     o.listen[PROTOCOL_HTTP] = "127.0.0.1:0";
     o.listen[PROTOCOL_ADMIN] = "127.0.0.1:0";
+    o.listen[PROTOCOL_METRICS] = "127.0.0.1:0";
     server_world_start(&world, rules, &o);
     use(&world.server);
 }
@@ -134,14 +135,15 @@ static void a_connection_without_a_request_ends_on_every_listener(void **state)
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         hold(i, 1, (enum server_protocol)i, 1, 1);
     }
-    server_connect(&crowd[3], admin.address[PROTOCOL_RESP]);
-    assert_string_equal(server_ask(&crowd[3], "PING"), "+PONG");
+    server_connect(&crowd[PROTOCOLS], admin.address[PROTOCOL_RESP]);
+    assert_string_equal(server_ask(&crowd[PROTOCOLS], "PING"), "+PONG");
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         assert_true(is_over(&crowd[i], true));
     }
-    assert_string_equal(server_ask(&crowd[3], "PING"), "+PONG"); /* idle, but it has asked */
-    assert_int_equal(COUNT(timed_out), 3);
-    let_go(4);
+    assert_string_equal(server_ask(&crowd[PROTOCOLS], "PING"),
+                        "+PONG"); /* idle, but it has asked */
+    assert_int_equal(COUNT(timed_out), PROTOCOLS);
+    let_go(PROTOCOLS + 1);
     server_world_stop(&world);
 }
 
