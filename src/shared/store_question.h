@@ -61,7 +61,11 @@ struct store_question {
  * synced counts can answer. */
 static inline bool store_question_is_plain(const struct remote_question *q)
 {
-    return q->verb == REMOTE_CHECK && q->time_ns == 0;
+    bool plain = q->verb == REMOTE_CHECK && q->time_ns == 0;
+    for (size_t i = 0; plain && i < q->n; i++) {
+        plain = q->parts[i].wait_ns == 0;
+    }
+    return plain;
 }
 
 /* ---- one part (store_limit.c) ---- */
