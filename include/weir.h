@@ -343,6 +343,7 @@ enum weir_verdict {
 #define WEIR_FLAG_FULL 0x1u    /* the table was full and on_full decided; an ALLOW is not charged */
 #define WEIR_FLAG_BLOCKED 0x2u /* the key is blocked; retry_after_ns lasts at least as long */
 #define WEIR_FLAG_SPURIOUS 0x4u /* several limits: denied only because of a race, and rolled back */
+#define WEIR_FLAG_BANNED 0x8u   /* with WEIR_FLAG_BLOCKED: the block is a ban, by weir_ban_at() */
 
 /*
  * The answer. All fields are set. Without other traffic on the key, the same call is denied one
@@ -532,6 +533,14 @@ WEIR_API int weir_block(struct weir *w, const void *key, size_t key_len, uint64_
 WEIR_API int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
                            uint64_t now_ns);
 WEIR_API int weir_unblock(struct weir *w, const void *key, size_t key_len);
+
+/*
+ * Blocks the key as weir_block_at() does, for programs that block keys by a rule of their own, such
+ * as `ban` of weir_rules.h: answers have WEIR_FLAG_BANNED too, and a block that ends later is kept
+ * as it is. WEIR_ETIME also if until_ns is WEIR_FOREVER: a ban ends.
+ */
+WEIR_API int weir_ban_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
+                         uint64_t now_ns);
 
 /* Forgets the state of a key, but not its block. Returns 1 if there was a state, otherwise 0. */
 WEIR_API int weir_reset(struct weir *w, const void *key, size_t key_len);

@@ -33,6 +33,15 @@
  * limits that apply are charged together or not at all (weir_check_several()).
  * If the request was allowed, each shadow limit is then asked separately.
  *
+ * BANS. A limit with `ban: {denials: 20, within: 1min, for: 10min}` blocks a key for ten
+ * minutes when the key has been denied 20 times in a minute. Each process counts, exactly and
+ * in fixed windows, the DENY verdicts that this enforced limit has given to WEIR_CHECK. Blocked
+ * calls, shadow limits, peeks, NEVER, full tables and answers without the store
+ * (WEIR_FLAG_DEGRADED) do not count. The denial that bans, and later ones, have
+ * WEIR_FLAG_BLOCKED and WEIR_FLAG_BANNED, and say when the ban ends; calls meanwhile do not
+ * extend it. This is the one exception to "a denied call writes nothing". The counts are in
+ * memory, also with STATE; a ban is stored as other blocks are, and shared if the limit is.
+ *
  * THREADS. Every function may be called from any thread at any time, except that
  * weir_rules_close() must be the last. Asking allocates nothing, and takes no
  * lock; it waits only while rules are being switched. A reload prepares
@@ -264,12 +273,17 @@ struct weir_rules_question {
     uint64_t max_wait_ns; /* as in struct weir_question, for each limit that is a bucket; other
                              limits decide at once. The call waits for the slowest */
     int mode;             /* WEIR_CHECK or WEIR_PEEK */
-    unsigned flags;       /* of WEIR_RULES_SHOW */
+    unsigned flags;       /* of the following */
 };
 
 /* question.flags: if the limit that binds is hidden, find the one that clients may be told
  * (answer.shown). Not for limits that a fleet decides. */
 #define WEIR_RULES_SHOW 0x1u
+/* The caller waits for answer.delay_ns before it lets the request pass, but no longer than
+ * server.hold_max of the rules: a leaky_bucket denies, and charges nothing, where the delay would be
+ * longer. It allows without a delay only, with NO_DELAY. */
+#define WEIR_RULES_HOLD 0x2u
+#define WEIR_RULES_NO_DELAY 0x4u
 
 /* Why a request was allowed or denied. */
 enum weir_rules_reason {
@@ -279,7 +293,7 @@ enum weir_rules_reason {
     WEIR_REASON_BLOCK_LIST = 3, /* NEVER: by the block list */
     WEIR_REASON_MISSING = 4,  /* NEVER: the key has no value, and the limit has on_missing: deny */
     WEIR_REASON_BLOCKED = 5,  /* denied: the key is blocked (WEIR_FLAG_BLOCKED) */
-    WEIR_REASON_BAN = 6,      /* denied: the key is blocked because it was denied too often */
+    WEIR_REASON_BAN = 6,      /* denied: the key is banned (BANS, WEIR_FLAG_BANNED) */
     WEIR_REASON_OVERLOAD = 7, /* denied: the table is full (WEIR_FLAG_FULL) */
     WEIR_REASON_STORE = 8,    /* denied: the store did not answer, on_store_failure: closed */
     WEIR_REASON_SHADOW = 9,   /* allowed, but a shadow limit would have denied */
@@ -444,6 +458,13 @@ WEIR_API int weir_rules_use(struct weir_rules *rules, const struct weir_rules_ke
                             weir_rules_use_fn fn, void *arg, struct weir_error *error);
 
 /*
+ * For use inside fn, after a check of the limiter: counts the answer for the limit's `ban`, as
+ * weir_rules_ask() does, if it is a denial that counts; if that bans the key, *answer tells so.
+ */
+WEIR_API void weir_rules_count_denied(const struct weir_rules_found *found, const void *key,
+                                      size_t key_len, uint64_t now_ns, struct weir_answer *answer);
+
+/*
  * weir_rules_limit_keep(), for use inside fn, keeps found->limit even if the rules change. Each call needs
  * one weir_rules_limit_let_go(), on any thread.
  */
@@ -504,6 +525,10 @@ struct weir_rules_limit {
      * never, shadow_denied and keys (leased, synced: those that this process holds); its other members are 0. */
     uint64_t degraded[3]; /* answers that did not come from the store, by on_store_failure */
     uint64_t remembered;  /* denials that repeat a remembered one */
+    /* BANS. These count as `stats` does; stats.bytes includes the memory for counting denials. */
+    uint64_t bans;            /* bans that this process has made */
+    uint64_t bans_failed;     /* that it could not make: max_blocks are in force, or no store */
+    uint64_t denials_evicted; /* keys whose denials were forgotten for lack of room */
 };
 
 /* Returns 0 to continue; any other value ends the list. Must not call the same rules. */
@@ -511,6 +536,34 @@ typedef int (*weir_rules_limit_fn)(void *arg, const struct weir_rules_limit *lim
 
 /* Calls fn for each limiter, in the order of the file. Returns 0, WEIR_EINVAL, or what fn returned. */
 WEIR_API int weir_rules_limits(struct weir_rules *rules, weir_rules_limit_fn fn, void *arg);
+
+/* A key that is blocked. Valid only during the call. */
+struct weir_rules_block {
+    size_t size; /* of the members that this library fills in */
+    const char *limit;
+    const char *tier; /* "" if the limit has none */
+    const void *key;  /* weir_rules_key_text() makes it readable */
+    size_t key_len;
+    uint64_t since_ns; /* Unix time */
+    uint64_t until_ns; /* WEIR_FOREVER: until it is unblocked */
+    int banned;        /* by the limit's `ban`: BANS */
+    unsigned reserved;
+    const char *by;  /* "ban", or who has blocked it */
+    const char *why; /* "20 denials within 1min"; "" if it is not known */
+};
+
+/* As weir_rules_limit_fn. */
+typedef int (*weir_rules_block_fn)(void *arg, const struct weir_rules_block *block);
+
+/*
+ * Calls fn for the blocked keys that this process knows by name, limit by limit, the newest first:
+ * those that it has banned (BANS) or that the server's operators have blocked through it, at most
+ * 1000 for each limiter. The tables themselves hold hashes: blocks of earlier processes, of other
+ * nodes and of weir_block() are in force, but not listed. A block that another node has ended is
+ * listed until its time is over. Returns 0, WEIR_EINVAL, or what fn returned.
+ */
+WEIR_API int weir_rules_blocks(struct weir_rules *rules, uint64_t now_ns, weir_rules_block_fn fn,
+                               void *arg);
 
 #ifdef __cplusplus
 }

@@ -20,9 +20,10 @@
 
 #define LINE_MAX_BYTES 4096
 
-static const struct section *const sections[] = {
-    &section_top,   &section_server, &section_store,     &section_adhoc, &section_limit,
-    &section_tiers, &section_tier,   &section_overrides, &section_log,   &section_deny};
+static const struct section *const sections[] = {&section_top,   &section_server,    &section_store,
+                                                 &section_adhoc, &section_limit,     &section_tiers,
+                                                 &section_tier,  &section_overrides, &section_ban,
+                                                 &section_deny,  &section_log};
 
 /* A text in roff: hyphens that are typed, backslashes, a point or quote at the start of a line. */
 static void put(const char *text)
@@ -133,6 +134,7 @@ static void put_operators(void)
     put_routes(admin_status_routes, true);
     put_routes(admin_limits_routes, true);
     put_routes(admin_keys_routes, true);
+    put_routes(admin_blocks_routes, true);
     put_routes(admin_settings_routes, true);
 }
 

@@ -48,6 +48,7 @@ enum remote_verb {
     REMOTE_REFUND,
     REMOTE_PENALIZE,
     REMOTE_BLOCK,
+    REMOTE_BAN, /* a BLOCK as by weir_ban_at() */
     REMOTE_UNBLOCK,
     REMOTE_RESET,
     REMOTE_VERBS
@@ -61,6 +62,7 @@ struct remote_part {
     struct text shard;  /* at NULL: shard by the key itself */
     struct text key;    /* 1 to WEIR_KEY_MAX bytes */
     uint64_t cost;
+    uint64_t wait_ns; /* CHECK, PEEK: max_wait of this part, if the question has none */
 };
 
 struct remote_answer {
@@ -89,8 +91,8 @@ struct remote_question {
     bool shadow; /* the request passes anyway: a denial is counted as shadow_denied */
     const struct remote_part *parts;
     size_t n; /* 1; up to WEIR_SEVERAL_MAX for CHECK and PEEK, none twice */
-    /* CHECK, PEEK: max_wait of all buckets; other limits decide at once. REFUND: `stamp` of the charge, 0: unknown. BLOCK: its end, counted
-     * from now; WEIR_FOREVER */
+    /* CHECK, PEEK: max_wait of all buckets; other limits decide at once. REFUND: `stamp` of the
+     * charge, 0: unknown. BLOCK, BAN: its end, counted from now; WEIR_FOREVER (BLOCK) */
     uint64_t time_ns;
     uint64_t now_ns; /* for parts that are decided here */
     remote_done_fn done;

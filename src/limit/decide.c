@@ -225,7 +225,7 @@ static void decide_blocked(struct weir *w, const struct asked *q, struct pair *s
     peek.mode = WEIR_PEEK;
     peek.charge = NULL;
     decide(w, &peek, slot);
-    a->flags |= WEIR_FLAG_BLOCKED;
+    a->flags |= WEIR_FLAG_BLOCKED | (block_is_ban(until) ? WEIR_FLAG_BANNED : 0);
     a->remaining = 0;
     a->delay_ns = 0;
     a->reset_after_ns = max_u64(left, a->reset_after_ns);

@@ -83,17 +83,29 @@ int weir_penalize(struct weir *w, const void *key, size_t key_len, uint64_t unit
     return e != 0 ? e : weir_penalize_at(w, key, key_len, units, now_ns, answer);
 }
 
-int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
-                  uint64_t now_ns)
+static int block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns, bool ban,
+                 uint64_t now_ns)
 {
     struct algo_params copy;
     struct asked q;
     int e = asked_key(w, key, key_len, 1, now_ns, &copy, &q);
-    if (e != 0 || until_ns <= now_ns) {
+    if (e != 0 || until_ns <= now_ns || (ban && until_ns > INT64_MAX)) {
         return e != 0 ? e : WEIR_ETIME;
     }
     uint64_t until = until_ns > INT64_MAX ? UINT64_MAX : limiter_line(w, until_ns);
-    return blocks_set(&w->table.blocks, table_block_tag(&w->table, q.hash), until, q.now);
+    return blocks_set(&w->table.blocks, table_block_tag(&w->table, q.hash),
+                      block_end(until, ban, q.now), q.now);
+}
+
+int weir_block_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
+                  uint64_t now_ns)
+{
+    return block(w, key, key_len, until_ns, false, now_ns);
+}
+
+int weir_ban_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns, uint64_t now_ns)
+{
+    return block(w, key, key_len, until_ns, true, now_ns);
 }
 
 int weir_block(struct weir *w, const void *key, size_t key_len, uint64_t until_ns)

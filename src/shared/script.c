@@ -118,7 +118,7 @@ static const char *const verbs[] = {
     [REMOTE_CHECK] = "check",     [REMOTE_PEEK] = "peek",         [REMOTE_UP_TO] = "upto",
     [REMOTE_REFUND] = "refund",   [REMOTE_PENALIZE] = "penalize", [SCRIPT_BLOCK_UNTIL] = "block",
     [REMOTE_UNBLOCK] = "unblock", [REMOTE_RESET] = "reset",       [REMOTE_BLOCK] = "blockfor",
-    [SCRIPT_LEASE] = "lease",     [SCRIPT_UNDO] = "undo",
+    [REMOTE_BAN] = "banfor",      [SCRIPT_LEASE] = "lease",       [SCRIPT_UNDO] = "undo",
 };
 
 unsigned script_put_numbers(struct buffer *b, const int64_t *numbers, size_t n)
@@ -238,7 +238,8 @@ int script_answer(const struct store_reply *reply, const struct store_part *part
     }
     *answer = (struct weir_answer){
         .verdict = (int)x[AT_VERDICT],
-        .flags = x[AT_BLOCKED] != 0 ? WEIR_FLAG_BLOCKED : 0,
+        .flags = (x[AT_BLOCKED] != 0 ? WEIR_FLAG_BLOCKED : 0) |
+                 (x[AT_BLOCKED] > 1 ? WEIR_FLAG_BANNED : 0),
         .quota = parts[x[AT_LIMIT]].params->quota,
         .remaining = (uint64_t)x[AT_REMAINING],
         .granted = (uint64_t)x[AT_GRANTED],
@@ -259,7 +260,7 @@ int script_done(const struct store_reply *reply, unsigned verb)
         return WEIR_EIO;
     }
     bool yes = reply->integers[0] == 1;
-    if (verb == SCRIPT_BLOCK_UNTIL || verb == REMOTE_BLOCK) {
+    if (verb == SCRIPT_BLOCK_UNTIL || verb == REMOTE_BLOCK || verb == REMOTE_BAN) {
         return yes ? 0 : WEIR_ETIME;
     }
     return yes;

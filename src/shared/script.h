@@ -101,7 +101,7 @@ struct store_part {
     uint64_t time_ns; /* CHECK, PEEK: max_wait. REFUND: when it was charged (leaky_bucket:
                          when its place ends); WEIR_FOREVER: just now.
                          UNDO: the same; token_bucket: when it would be full after the charge.
-                         BLOCK: its end. BLOCK_FOR: its length. Other verbs: 0 */
+                         BLOCK_UNTIL: its end. BLOCK, BAN: its length. Other verbs: 0 */
 };
 
 /* Returns the script for a call with these parts. n is at least 1; it is more than 1 only for CHECK
@@ -151,7 +151,7 @@ int script_answer(const struct store_reply *reply, const struct store_part *part
                   struct weir_answer *answer, uint64_t *stamp_us);
 
 /*
- * Reads the reply to BLOCK, BLOCK_FOR, UNBLOCK or RESET. Returns for a block 0, or WEIR_ETIME if
+ * Reads the reply to BLOCK_UNTIL, BLOCK, BAN, UNBLOCK or RESET. Returns for a block 0, or WEIR_ETIME if
  * its end is not after the store's time; for UNBLOCK and RESET 1 if there was something, 0 if not;
  * WEIR_EIO if it is not such a reply.
  */

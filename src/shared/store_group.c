@@ -74,7 +74,7 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
         struct weir_answer answer;
         store_limit_failed(p->part, a->asked->verb, now_ns, &answer);
         answer.limit = i;
-        answer_join(&g->answer, &answer, first);
+        (void)answer_join(&g->answer, &answer, first);
         first = false;
     }
 }
@@ -155,6 +155,12 @@ static bool remembered(struct group *g, uint64_t now_ns)
     return false;
 }
 
+/* Returns the max_wait of a piece: that of the question, or its own. */
+static uint64_t wait_of(const struct remote_question *q, const struct piece *p)
+{
+    return p->waits ? q->time_ns : p->part->wait_ns;
+}
+
 static void ask_local(struct group *g)
 {
     const struct store_question *a = g->of;
@@ -170,7 +176,7 @@ static void ask_local(struct group *g)
                                         .ask = {.key = p->key.at,
                                                 .key_len = p->key.len,
                                                 .cost = p->cost,
-                                                .max_wait_ns = a->pieces[i].waits ? q->time_ns : 0,
+                                                .max_wait_ns = wait_of(q, &a->pieces[i]),
                                                 .mode = q->verb}};
     }
     g->error = n == 1 ? weir_ask_at(parts[0].limiter, &parts[0].ask, q->now_ns, &g->answer)
@@ -186,7 +192,7 @@ static uint64_t time_of(const struct remote_question *q, const struct piece *p)
     if (q->verb == REMOTE_REFUND && q->time_ns == 0) {
         return WEIR_FOREVER;
     }
-    return q->verb > REMOTE_UP_TO || p->waits ? q->time_ns : 0;
+    return q->verb > REMOTE_UP_TO ? q->time_ns : wait_of(q, p);
 }
 
 /* Sets parts[] to the group's parts and index[] to the pieces that they are. Returns how many there

@@ -61,7 +61,11 @@ struct store_question {
  * synced counts can answer. */
 static inline bool store_question_is_plain(const struct remote_question *q)
 {
-    return q->verb == REMOTE_CHECK && q->time_ns == 0;
+    bool plain = q->verb == REMOTE_CHECK && q->time_ns == 0;
+    for (size_t i = 0; plain && i < q->n; i++) {
+        plain = q->parts[i].wait_ns == 0;
+    }
+    return plain;
 }
 
 /* ---- one part (store_limit.c) ---- */
@@ -106,8 +110,8 @@ uint64_t group_charge_ns(const struct group *g, unsigned i, uint64_t time_ns);
 
 /* Joins `a` to the answers so far (`first`: there is none). As in weir_check_several(), an ALLOW
  * has the longest delay of all parts, and WEIR_FLAG_FULL if a full table let a part through
- * uncharged. */
-void answer_join(struct weir_answer *sum, const struct weir_answer *a, bool first);
+ * uncharged. Returns whether `a` binds rather than those before it. */
+bool answer_join(struct weir_answer *sum, const struct weir_answer *a, bool first);
 
 /* Counts an answered group. The last one that was pending answers the question. */
 void group_finish(struct group *g, uint64_t now_ns);

@@ -113,7 +113,8 @@ int blocks_set(const struct blocks *b, uint64_t tag, uint64_t until, uint64_t no
     lock_take(&b->counts->lock, b->owner);
     struct pair *old = find(b, tag);
     struct pair *place = old != NULL ? old : claim_place(b, tag, now);
-    if (place != NULL) {
+    bool longer = old != NULL && block_is_ban(until) && load_relaxed(&old->word) >= until;
+    if (place != NULL && !longer) {
         raise(&b->counts->last_end, until); /* B2 */
         write_place(place, (struct pair){tag, until});
     }

@@ -23,6 +23,22 @@
 
 #define BLOCK_LINE_PLACES 3
 
+/*
+ * The lowest bit of an end says what made the block: 1 a ban, 0 any other. The end of a block
+ * without end, UINT64_MAX, is never that of a ban. block_end() rounds an end that is after `now`
+ * down to such a number, which is a nanosecond at most, or up if it would not be after `now`.
+ */
+static inline uint64_t block_end(uint64_t until, bool ban, uint64_t now)
+{
+    uint64_t end = until - ((until & 1) != ban);
+    return until == UINT64_MAX ? until : end > now ? end : end + 2;
+}
+
+static inline bool block_is_ban(uint64_t end)
+{
+    return (end & 1) != 0 && end != UINT64_MAX;
+}
+
 struct block_line {
     uint64_t reach;
     uint64_t unused;
@@ -54,7 +70,10 @@ uint64_t blocks_home(const struct blocks *b, uint64_t tag);
 /* Returns when the block with this table_block_tag() ends, or 0. Takes no lock. */
 uint64_t blocks_until(const struct blocks *b, uint64_t tag);
 
-/* Blocks a key until `until`, which is after `now`. WEIR_EFULL if max_blocks are in force. */
+/*
+ * Blocks a key until `until`, a block_end() after `now`. A ban does not replace a block that ends
+ * later. WEIR_EFULL if max_blocks are in force.
+ */
 int blocks_set(const struct blocks *b, uint64_t tag, uint64_t until, uint64_t now);
 
 /* Removes a key's block. Returns 1 if there was one, even one that is over, otherwise 0. */

@@ -60,7 +60,7 @@ static void copy_slots(const struct table *old, const struct table *t)
             *table_slot(t, i) = slot;
         } else if (slot.word != 0) {
             uint64_t tag = table_block_tag_at(t, slot.tag, i / LINE_SLOTS);
-            (void)blocks_set(&t->blocks, tag, slot.word, 0);
+            (void)blocks_set(&t->blocks, tag, block_end(slot.word, false, 0), 0);
         }
     }
     memcpy(t->records, old->records, t->all * LINE_SLOTS * t->record_bytes);

@@ -116,3 +116,23 @@ expect 500 127.0.0.2 /page -H 'Forwarded: for=1.2.3.4' # nginx makes this of wei
 expect 500 127.0.0.3 /page -H 'X-Real-IP: 192.0.2.66'
 grep -q 'why="x-forwarded-for and forwarded name different clients' "$dir/weir.err" || die "not in the log"
 grep -q -e '--client-field' "$dir/weir.err" || die "the log does not name the option"
+stop_nginx
+stop_weir
+
+# A leaky bucket paces what nginx lets through: weir holds its reply. A longer delay is a denial.
+cat >"$dir/weir.yaml" <<'END'
+server: {trusted_proxies: [127.0.0.1/32]}
+limits:
+  - {name: paced, when: {path: /paced}, key: [], algorithm: leaky_bucket, rate: 20/s, queue: 3}
+  - {name: slow, when: {path: /slow}, key: [], algorithm: leaky_bucket, rate: 1/min, queue: 3}
+END
+cp "$dir/site.whole" "$dir/site.conf"
+start_weir --auth-deny-status 403 --client-field x-forwarded-for
+start_nginx
+began=$(date +%s%N)
+for _ in 1 2 3; do expect 200 127.0.0.2 /paced; done
+took_ms=$((($(date +%s%N) - began) / 1000000))
+[ "$took_ms" -ge 98 ] || die "three requests at 20/s passed in $took_ms ms, expected 100"
+expect 200 127.0.0.2 /slow
+expect 429 127.0.0.2 /slow
+[ "$(field Retry-After)" -ge 58 ] || die "Retry-After: $(field Retry-After)"

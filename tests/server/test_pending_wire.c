@@ -1,4 +1,5 @@
 /* Answers that come later, over HTTP; and what they say, also without the store. */
+#include "base/clock.h"
 #include "server/pending_story.h"
 
 static struct http_answer a;
@@ -143,6 +144,28 @@ static void a_gateways_question_waits_too(void **state)
     (void)close(fd);
 }
 
+static void a_gateways_reply_is_held_for_the_delay_that_the_store_tells(void **state)
+{
+    static const char ask[] = "GET /v1/auth HTTP/1.1\r\nHost: localhost\r\nX-Original-URI: /api\r\n"
+                              "X-User: carol\r\n\r\n";
+    int fd = http_connect(&scene->http);
+    slow_plan(scene, (struct fake_plan){.delay_ns = 50 * WEIR_MILLISECOND});
+    http_send(fd, ask, sizeof ask - 1);
+    http_send(fd, ask, sizeof ask - 1);
+    slow_await(scene, 2);
+    uint64_t before = clock_monotonic_ns();
+    slow_answer(scene, 2);
+    assert_true(http_receive(fd, &a));
+    assert_int_equal(a.status, 200);
+    assert_true(clock_monotonic_ns() - before >= 49 * WEIR_MILLISECOND);
+    assert_true(http_receive(fd, &a));
+    assert_int_equal(a.status, 200);
+    http_send(fd, ask, sizeof ask - 1);
+    slow_await(scene, 1);
+    (void)close(fd); /* before the answer: its place is freed with it */
+    slow_answer(scene, 1);
+}
+
 /* ---- what the answers say ---- */
 
 static void answers_without_the_store_say_so(void **state)
@@ -242,6 +265,7 @@ int main(void)
         TEST(a_batch_asks_all_at_once_and_answers_in_order),
         TEST(batches_count_with_all_their_parts),
         TEST(a_gateways_question_waits_too),
+        TEST(a_gateways_reply_is_held_for_the_delay_that_the_store_tells),
         TEST(answers_without_the_store_say_so),
         TEST(a_no_by_closed_is_503_and_one_for_want_of_units_is_429),
         TEST(a_shadow_limit_that_a_fleet_decides_denies_nobody),

@@ -108,6 +108,13 @@ static void compare(struct world *w, size_t i, uint64_t of)
     }
 }
 
+/* Rounds the end of a block up to an even microsecond, which the script keeps: an odd one would be
+ * a ban. */
+static uint64_t even(uint64_t ns)
+{
+    return ns + ns / WEIR_MICROSECOND % 2 * WEIR_MICROSECOND;
+}
+
 /* Sometimes replaces a call by a verb. A block ends soon, much later, or never. */
 static void sprinkle(struct oracle_random *g, struct step *s)
 {
@@ -115,10 +122,10 @@ static void sprinkle(struct oracle_random *g, struct step *s)
     case 0:
     case 1:
         s->kind = BLOCK;
-        s->until_ns =
-            oracle_once_in(g, 8)
-                ? WEIR_FOREVER
-                : whole(s->op.time_ns + oracle_magnitude(g, WEIR_MICROSECOND, 10 * WEIR_SECOND));
+        s->until_ns = oracle_once_in(g, 8)
+                          ? WEIR_FOREVER
+                          : even(whole(s->op.time_ns +
+                                       oracle_magnitude(g, WEIR_MICROSECOND, 10 * WEIR_SECOND)));
         break;
     case 2:
     case 3:

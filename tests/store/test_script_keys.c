@@ -321,6 +321,30 @@ static void a_block_lasts_whatever_happens_to_the_quota(void **state)
     }
 }
 
+static void a_ban_is_a_block_that_says_so_and_shortens_no_other(void **state)
+{
+    const unsigned banned = WEIR_FLAG_BLOCKED | WEIR_FLAG_BANNED;
+    for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
+        struct store_params p = limit_of(algorithm, QUOTA);
+        for (int i = 0; i < 4; i++) { /* at even and odd times of the store's clock */
+            assert_int_equal(act(&p, REMOTE_BLOCK, WEIR_MINUTE + (uint64_t)i * WEIR_MICROSECOND),
+                             0);
+            assert_int_equal(ask(&p, REMOTE_CHECK, 1, 0).flags, WEIR_FLAG_BLOCKED);
+            assert_int_equal(act(&p, REMOTE_BAN, WEIR_HOUR + (uint64_t)i * WEIR_MICROSECOND), 0);
+            struct weir_answer a = ask(&p, REMOTE_CHECK, 1, 0);
+            assert_int_equal(a.verdict, WEIR_DENY);
+            assert_int_equal(a.flags, banned);
+            assert_true(a.retry_after_ns > 50 * WEIR_MINUTE && a.retry_after_ns < 61 * WEIR_MINUTE);
+            assert_int_equal(act(&p, REMOTE_BLOCK, 2 * WEIR_HOUR), 0);
+            assert_int_equal(act(&p, REMOTE_BAN, WEIR_HOUR), 0);
+            a = ask(&p, REMOTE_PEEK, 1, 0);
+            assert_int_equal(a.flags, WEIR_FLAG_BLOCKED);
+            assert_true(a.retry_after_ns > WEIR_HOUR);
+            assert_int_equal(act(&p, REMOTE_UNBLOCK, 0), 1);
+        }
+    }
+}
+
 static void an_unblocked_key_still_knows_what_it_took(void **state)
 {
     for (int algorithm = 1; algorithm <= ALGORITHMS; algorithm++) {
@@ -460,6 +484,7 @@ int main(void)
         cmocka_unit_test_setup(an_endless_block_is_kept_for_a_century, fresh),
         cmocka_unit_test_setup(a_key_takes_no_more_memory_than_a_short_string_with_an_end, fresh),
         cmocka_unit_test_setup(a_block_lasts_whatever_happens_to_the_quota, fresh),
+        cmocka_unit_test_setup(a_ban_is_a_block_that_says_so_and_shortens_no_other, fresh),
         cmocka_unit_test_setup(an_unblocked_key_still_knows_what_it_took, fresh),
         cmocka_unit_test_setup(a_larger_quota_keeps_what_was_taken, fresh),
         cmocka_unit_test_setup(a_log_that_has_gone_round_fits_a_larger_one, fresh),

@@ -25,13 +25,16 @@ static const struct cli_option options[CTL_OPTIONS] = {
                  read_for, TO(block_ns), 1, INT64_MAX},
     [CTL_UNITS] = {"--units", "N", "how many units to refund or to take; default 1", cli_read_count,
                    TO(units), 1, INT64_MAX},
+    [CTL_WHY] = {"--why", "TEXT", "why a key is blocked, for the list of blocks", cli_read_text,
+                 TO(why)},
 };
 
 /* ---- rows ---- */
 
 static const struct ctl_row *row_at(size_t i)
 {
-    static const struct ctl_row *const all[] = {ctl_limit_rows, ctl_key_rows, ctl_server_rows};
+    static const struct ctl_row *const all[] = {ctl_limit_rows, ctl_key_rows, ctl_block_rows,
+                                                ctl_server_rows};
     for (size_t list = 0; list < sizeof all / sizeof all[0]; list++) {
         for (const struct ctl_row *row = all[list]; row->name != NULL; row++) {
             if (i-- == 0) {

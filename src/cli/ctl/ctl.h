@@ -13,6 +13,7 @@ struct ctl {
     const char *admin; /* options as given; NULL: not given */
     const char *secret_file;
     const char *tier;
+    const char *why;
     bool json;
     uint64_t block_ns; /* --for; 0: until it is unblocked */
     uint64_t units;
@@ -22,7 +23,7 @@ struct ctl {
 };
 
 /* The rows of the options in ctl.c. Those from CTL_TIER on belong to some of the commands only. */
-enum { CTL_ADMIN, CTL_SECRET_FILE, CTL_JSON, CTL_TIER, CTL_FOR, CTL_UNITS, CTL_OPTIONS };
+enum { CTL_ADMIN, CTL_SECRET_FILE, CTL_JSON, CTL_TIER, CTL_FOR, CTL_UNITS, CTL_WHY, CTL_OPTIONS };
 
 #define CTL_TAKES(option) (1u << (option))
 
@@ -42,6 +43,7 @@ struct ctl_row {
 /* Each list ends with a row that has no name. */
 extern const struct ctl_row ctl_limit_rows[];  /* ctl_limits.c */
 extern const struct ctl_row ctl_key_rows[];    /* ctl_keys.c */
+extern const struct ctl_row ctl_block_rows[];  /* ctl_blocks.c */
 extern const struct ctl_row ctl_server_rows[]; /* ctl_server.c */
 
 #define CTL_TARGET_MAX 65536 /* bytes of a request's target */

@@ -141,8 +141,9 @@ static json_t *copy(const json_t *object, const char *name)
 
 json_t *top_report(const struct top_sample *before, const struct top_sample *now)
 {
-    static const char *const kept[] = {"version", "state",       "uptime_s",     "generation",
-                                       "mode",    "connections", "memory_bytes", "threads"};
+    static const char *const kept[] = {"version",      "state",   "uptime_s",
+                                       "generation",   "mode",    "connections",
+                                       "memory_bytes", "threads", "held"};
     double seconds = before->status != NULL ? (double)(now->at_ms - before->at_ms) / 1000
                                             : json_number(now->status, "uptime_s");
     json_t *limits = report_limits(before->limits, now->limits, seconds);

@@ -152,9 +152,9 @@ static void put_head(const json_t *report, const char *address, unsigned width, 
     buffer_put(&line, TEXT("latency    "));
     put_latency(&line, json_object_get(report, "latency_seconds"));
     end_line(&line, width, out);
-    buffer_format(&line, "cpu          %.1f %%    memory %.1f MB    threads %.0f",
+    buffer_format(&line, "cpu          %.1f %%    memory %.1f MB    threads %.0f    held %.0f",
                   json_number(report, "cpu_percent"), json_number(report, "memory_bytes") / 1e6,
-                  json_number(report, "threads"));
+                  json_number(report, "threads"), json_number(report, "held"));
     end_line(&line, width, out);
     if (has_fleet(report)) {
         put_store(&line, json_object_get(report, "store"));

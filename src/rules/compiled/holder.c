@@ -4,7 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
-#include "rules/file/fields.h"
+#include "rules/file/ban.h"
 
 void holder_release(struct holder *holder)
 {
@@ -16,6 +16,8 @@ void holder_release(struct holder *holder)
         if (holder->remote != NULL) {
             holder->ops->release(holder->remote);
         }
+        weir_close(holder->denials);
+        block_notes_finish(&holder->notes);
         free(holder);
     }
 }
@@ -125,21 +127,58 @@ static bool can_change(const struct holder_opening *o, const struct holder *hold
     return true;
 }
 
+/* Sets *options to what all limiters of the rules have in common. */
+static void put_clock(const struct weir_rules_options *from, struct weir_options *options)
+{
+    options->flags = from->flags & ~WEIR_RULES_SERVER_STATE;
+    options->clock = from->clock;
+    options->clock_arg = from->clock_arg;
+}
+
+/* Opens the limiter that counts denials, in memory: a restart forgets them, but no ban. NULL in
+ * *denials if the limit has no ban. */
+static int open_denials(const struct holder_opening *o, struct weir **denials)
+{
+    struct weir_options options;
+    *denials = NULL;
+    if (o->rule->config->ban.denials == 0) {
+        return 0;
+    }
+    ban_options(o->rule->config, o->variant->setting, &options);
+    put_clock(o->options, &options);
+    return weir_open(denials, &options, o->error);
+}
+
+/* Lists a change of the numbers or of the ban. Returns 0, or an error of weir_open(). */
+static int list_change(const struct holder_opening *o, struct holder *holder)
+{
+    struct ruleset *set = o->set;
+    struct change change = {holder, *o->variant->setting, o->rule->config, NULL};
+    int e =
+        ban_counts_same(&holder->ban, &o->rule->config->ban) ? 0 : open_denials(o, &change.denials);
+    if (e == 0 &&
+        !arena_append(&set->arena, &set->changes, &set->changes_count, sizeof change, &change)) {
+        weir_close(change.denials);
+        e = fail(o->error, WEIR_ENOMEM, "out of memory for the rules");
+    }
+    return e;
+}
+
 /*
- * Takes over the old limiter for the variant, and lists a change if its numbers differ. Returns 1,
- * 0 if it cannot become what the variant needs, or WEIR_ENOMEM.
+ * Takes over the old limiter for the variant, and lists a change if its numbers or its ban differ.
+ * Returns 1, 0 if it cannot become what the variant needs, or an error of weir_open().
  */
 static int take_over(const struct holder_opening *o, struct holder *holder)
 {
-    struct ruleset *set = o->set;
-    struct change change = {holder, *o->variant->setting, o->rule->config};
-    if (!same_numbers(&holder->setting, &change.setting)) {
-        if (!can_change(o, holder)) {
-            return 0;
-        }
-        if (!arena_append(&set->arena, &set->changes, &set->changes_count, sizeof change,
-                          &change)) {
-            return fail(o->error, WEIR_ENOMEM, "out of memory for the rules");
+    const struct ban_config *ban = &o->rule->config->ban;
+    bool numbers = !same_numbers(&holder->setting, o->variant->setting);
+    if (numbers && !can_change(o, holder)) {
+        return 0;
+    }
+    if (numbers || memcmp(&holder->ban, ban, sizeof *ban) != 0) {
+        int e = list_change(o, holder);
+        if (e != 0) {
+            return e;
         }
     }
     holder_keep(holder);
@@ -147,10 +186,26 @@ static int take_over(const struct holder_opening *o, struct holder *holder)
     return 1;
 }
 
-void holder_change(const struct change *change)
+static void change_ban(struct change *change)
+{
+    struct holder *holder = change->holder;
+    const struct ban_config *wanted = &change->limit->ban;
+    if (!ban_counts_same(&holder->ban, wanted)) {
+        struct weir *before = holder->denials;
+        holder->denials = change->denials;
+        change->denials = before;
+    }
+    holder->ban = *wanted;
+}
+
+void holder_change(struct change *change)
 {
     struct holder *holder = change->holder;
     const struct setting *wanted = &change->setting;
+    change_ban(change);
+    if (same_numbers(&holder->setting, wanted)) {
+        return;
+    }
     if (holder->remote != NULL) {
         struct weir_options o;
         config_options(change->limit, wanted, &o);
@@ -184,9 +239,7 @@ static int open_local(const struct holder_opening *o, struct holder *holder)
     struct state *state = o->set->state;
     struct weir_options options;
     config_options(o->rule->config, o->variant->setting, &options);
-    options.flags = o->options->flags & ~WEIR_RULES_SERVER_STATE;
-    options.clock = o->options->clock;
-    options.clock_arg = o->options->clock_arg;
+    put_clock(o->options, &options);
     if (state == NULL) {
         return weir_open(&holder->limiter, &options, o->error);
     }
@@ -231,11 +284,16 @@ static int open_new(const struct holder_opening *o)
                     TEXT_ARGS(o->rule->config->name));
     }
     bool remote = o->rule->mode != REMOTE_LOCAL && o->variant->kind == RATE_COUNTS;
-    int e = remote ? open_remote(o, holder) : open_local(o, holder);
+    int e = open_denials(o, &holder->denials);
+    if (e == 0) {
+        e = remote ? open_remote(o, holder) : open_local(o, holder);
+    }
     if (e != 0) {
+        weir_close(holder->denials);
         free(holder);
         return e;
     }
+    holder->ban = o->rule->config->ban;
     holder->setting = *o->variant->setting;
     holder->references = 1;
     o->variant->holder = holder;

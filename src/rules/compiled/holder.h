@@ -13,8 +13,8 @@ int holder_find(struct ruleset *set, const struct weir_rules_options *options,
                 const struct ruleset *old, const struct rule *rule, struct variant *variant,
                 struct problems *problems, struct weir_error *error);
 
-/* Changes a limiter's numbers. No thread may be deciding by it. */
-void holder_change(const struct change *change);
+/* Changes a limiter's numbers and ban. No thread may be deciding by it. */
+void holder_change(struct change *change);
 
 /*
  * Take and release a reference, from any thread. The caller of keep must have one, or be inside the

@@ -183,9 +183,12 @@ static void compile_variants(struct ruleset *set, const struct limit_config *lim
     }
     rule->variants_count = n;
     for (size_t i = 0; i < n; i++) {
-        rule->variants[i].window_ns = limit_window_ns(limit, rule->variants[i].setting);
-        rule->variants[i].kind = rate_kind(rule->variants[i].setting->rate);
-        rule->partly_here |= rule->variants[i].kind != RATE_COUNTS;
+        struct variant *v = &rule->variants[i];
+        v->window_ns = limit_window_ns(limit, v->setting);
+        v->hold_ns = limit_wait_ns(limit, v->setting, set->config.server.hold_max_ns);
+        v->no_delay_ns = limit_wait_ns(limit, v->setting, 0);
+        v->kind = rate_kind(v->setting->rate);
+        rule->partly_here |= v->kind != RATE_COUNTS;
     }
     rule->tier_attribute = optional_number(set, limit->tier_by);
     rule->override_attribute = optional_number(set, o->by);
@@ -354,6 +357,13 @@ void ruleset_change(struct ruleset *set)
     for (size_t i = 0; i < set->changes_count; i++) {
         holder_change(&set->changes[i]);
     }
+}
+
+void ruleset_forget_changes(struct ruleset *set)
+{
+    for (size_t i = 0; i < set->changes_count; i++) {
+        weir_close(set->changes[i].denials);
+    }
     set->changes_count = 0;
 }
 
@@ -362,6 +372,7 @@ void ruleset_destroy(struct ruleset *set)
     if (set == NULL) {
         return;
     }
+    ruleset_forget_changes(set);
     for (size_t i = 0; i < set->rules_count; i++) {
         for (size_t j = 0; j < set->rules[i].variants_count; j++) {
             holder_release(set->rules[i].variants[j].holder);

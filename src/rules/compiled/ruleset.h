@@ -12,6 +12,7 @@
 #ifndef WEIR_RULES_COMPILED_RULESET_H
 #define WEIR_RULES_COMPILED_RULESET_H
 
+#include "common/block_notes.h"
 #include "common/remote.h"
 #include "rules/compiled/index.h"
 #include "rules/compiled/state.h"
@@ -52,6 +53,11 @@ struct holder {
     uint64_t references;
     uint64_t missing; /* counted by the threads that ask; rare */
     unsigned changes; /* how often a limit of the fleet has changed its numbers */
+    struct ban_config ban;
+    struct weir *denials; /* counts those that ban (ban_options()); NULL: without `ban` */
+    uint64_t bans;        /* that were made ... */
+    uint64_t bans_failed; /* ... and that could not be made: no room, or no store */
+    struct block_notes notes;
     struct state_file file;
     const struct state *state; /* NULL: in memory */
 };
@@ -65,6 +71,10 @@ struct variant {
     const struct setting *setting;
     struct text tier; /* len 0: none */
     uint64_t window_ns;
+    /* leaky_bucket: the longest wait for WEIR_RULES_HOLD and WEIR_RULES_NO_DELAY; 0: its queue is
+     * no longer than that */
+    uint64_t hold_ns;
+    uint64_t no_delay_ns;
     enum rate_kind kind; /* of its rate */
 };
 
@@ -119,6 +129,7 @@ struct change {
     struct holder *holder;
     struct setting setting;
     const struct limit_config *limit;
+    struct weir *denials; /* for a ban that counts otherwise; after the switch, the one before */
 };
 
 struct shared_test {
@@ -173,6 +184,9 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
 
 /* Applies the changes. No thread may be deciding by the old or the new rules. */
 void ruleset_change(struct ruleset *set);
+
+/* Frees what the changes no longer need, or what those that were not made would have needed. */
+void ruleset_forget_changes(struct ruleset *set);
 
 void ruleset_destroy(struct ruleset *set);
 

@@ -128,6 +128,13 @@ enum consistency {
     CONSISTENCY_SYNCED
 };
 
+/* Denials of a key that ban it: so many in a window of `within` ban it for `for`. */
+struct ban_config {
+    uint64_t denials; /* 0: no ban */
+    uint64_t within_ns;
+    uint64_t for_ns;
+};
+
 /* What is logged of a limit. */
 struct log_config {
     struct rate denied; /* the most lines about denials; count 0: none */
@@ -178,6 +185,8 @@ struct limit_config {
     struct tier *tiers;
     size_t tiers_count;
     struct overrides overrides;
+    struct ban_config ban;
+    struct place ban_place;
 };
 
 /* Returns whether the limit can make a request wait (max_wait): whether it is a bucket. */
@@ -250,6 +259,7 @@ struct server_config {
     struct texts hosts;      /* further names of this server */
     int headers;             /* enum ratelimit_format */
     uint64_t reservation_ttl_ns;
+    uint64_t hold_max_ns; /* the longest time for which /v1/auth holds a reply */
 };
 
 struct store_config {
@@ -359,8 +369,9 @@ void config_compare(const struct config *old, const struct config *next, const c
 /*
  * Warns of each limit whose whole key is written by clients, in a header or the query, so that a
  * client can make up a new key for each request (only an operator can know whether a gateway
- * prevents that), of each limit that no request reaches, and of a name in braces that no
- * attribute takes. `name` is the path of the rules.
+ * prevents that), of each limit that no request reaches, of a name in braces that no attribute
+ * takes, and of each leaky_bucket that can delay requests by more than server.hold_max. `name` is
+ * the path of the rules.
  */
 void config_warn(const struct config *config, const char *name, struct problems *problems);
 

@@ -1,6 +1,7 @@
 #include "rules/file/limits.h"
 
 #include "base/maths.h"
+#include "rules/file/ban.h"
 #include "rules/file/conditions.h"
 #include "rules/file/consistency.h"
 #include "rules/file/sections.h"
@@ -230,6 +231,8 @@ static const struct field limit_fields[] = {
     {"max_blocks", "a count of at least 1, such as 100k",
      "the number of keys that can be blocked at the same time", &type_count, LIMIT(max_blocks),
      .unset = "max_keys / 128, at least 64", .least = 1, .change = CHANGE_KEYS},
+    {"ban", "{denials: 20, within: 1min, for: 10min}", "blocks keys that are denied too often",
+     &type_ban, LIMIT(ban), .unset = "none", .section = &section_ban},
     {"on_full", "evict, deny or allow",
      "what happens when there is no room for a new key: another key is forgotten, or the request "
      "is denied, or it is allowed and not counted",
@@ -286,10 +289,22 @@ uint64_t limit_window_ns(const struct limit_config *limit, const struct setting 
                : mul_div_up(quota_of(limit, setting), setting->rate.period_ns, setting->rate.count);
 }
 
+uint64_t limit_wait_ns(const struct limit_config *limit, const struct setting *setting,
+                       uint64_t delay_ns)
+{
+    uint64_t units = sub_floor0(setting->burst, limit->undelayed);
+    if (limit->algorithm != WEIR_LEAKY_BUCKET || rate_kind(setting->rate) != RATE_COUNTS ||
+        mul_div_up(units, setting->rate.period_ns, setting->rate.count) <= delay_ns) {
+        return 0;
+    }
+    return max_u64(delay_ns, 1); /* a max_wait of 0 is the queue's own */
+}
+
 static void check_fields(struct reader *r, const struct node *node,
                          const struct limit_config *limit)
 {
     shared_check_fields(r, node, limit);
+    ban_check(r, limit);
     if (limit->algorithm == 0) {
         return;
     }
@@ -349,24 +364,48 @@ void config_options(const struct limit_config *limit, const struct setting *sett
     }
 }
 
-static uint64_t setting_bytes(const struct limit_config *limit, const struct setting *setting,
-                              const char *of, struct text name, struct problems *problems)
+/* One setting of a limit, and what it is called in messages. */
+struct sized {
+    const struct setting *setting;
+    const char *of; /* ", tier " */
+    struct text name;
+};
+
+/* Returns the bytes of a limiter. Reports at `place` that it is impossible. */
+static uint64_t options_bytes(const struct limit_config *limit, const struct sized *of,
+                              const struct weir_options *options, struct place place,
+                              struct problems *problems)
 {
-    struct weir_options options;
     struct weir_error error;
     uint64_t bytes = 0;
-    config_options(limit, setting, &options);
-    if (weir_size(&options, &bytes, &error) != 0) {
-        problem(problems, limit->rate_place, "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name), of,
-                TEXT_ARGS(name), error.text);
+    if (weir_size(options, &bytes, &error) != 0) {
+        problem(problems, place, "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name), of->of,
+                TEXT_ARGS(of->name), error.text);
     }
     return bytes;
 }
 
+/* True if this process has a limiter for the setting. */
 static bool is_counted(const struct config *config, const struct limit_config *limit,
                        const struct setting *setting)
 {
     return config == NULL || setting_is_local(config, limit, setting);
+}
+
+static uint64_t setting_bytes(const struct config *config, const struct limit_config *limit,
+                              struct sized of, struct problems *problems)
+{
+    struct weir_options options;
+    uint64_t bytes = 0;
+    if (is_counted(config, limit, of.setting)) {
+        config_options(limit, of.setting, &options);
+        bytes = options_bytes(limit, &of, &options, limit->rate_place, problems);
+    }
+    if (limit->ban.denials > 0) {
+        ban_options(limit, of.setting, &options);
+        bytes = add_sat(bytes, options_bytes(limit, &of, &options, limit->ban_place, problems));
+    }
+    return bytes;
 }
 
 uint64_t limit_bytes(const struct config *config, const struct limit_config *limit,
@@ -374,21 +413,17 @@ uint64_t limit_bytes(const struct config *config, const struct limit_config *lim
 {
     const struct overrides *o = &limit->overrides;
     uint64_t sum = 0;
-    if (limit->tier_default.len == 0 && is_counted(config, limit, &limit->base)) {
-        sum = setting_bytes(limit, &limit->base, "", TEXT(""), problems);
+    if (limit->tier_default.len == 0) {
+        struct sized own = {&limit->base, "", TEXT("")};
+        sum = setting_bytes(config, limit, own, problems);
     }
     for (size_t i = 0; i < limit->tiers_count; i++) {
-        const struct tier *tier = &limit->tiers[i];
-        if (is_counted(config, limit, &tier->setting)) {
-            sum =
-                add_sat(sum, setting_bytes(limit, &tier->setting, ", tier ", tier->name, problems));
-        }
+        struct sized tier = {&limit->tiers[i].setting, ", tier ", limit->tiers[i].name};
+        sum = add_sat(sum, setting_bytes(config, limit, tier, problems));
     }
     for (size_t i = 0; i < o->settings_count; i++) {
-        if (is_counted(config, limit, &o->settings[i])) {
-            sum = add_sat(sum,
-                          setting_bytes(limit, &o->settings[i], ", overrides ", o->file, problems));
-        }
+        struct sized rate = {&o->settings[i], ", overrides ", o->file};
+        sum = add_sat(sum, setting_bytes(config, limit, rate, problems));
     }
     return sum;
 }
@@ -433,6 +468,7 @@ struct limit_config *limit_read(struct reader *r, const struct node *node)
     limit->consistency_place = place_of(node, "consistency");
     limit->sync_place =
         node_find(node, "sync") != NULL ? place_of(node, "sync") : limit->sync_place;
+    limit->ban_place = place_of(node, "ban");
     limit->expose = limit->expose && (limit->key_parts > 0 || node_find(node, "expose") != NULL);
     read_rest(r, node, limit);
     check_fields(r, node, limit);
@@ -453,9 +489,11 @@ void limits_show(const struct show *s, const void *value)
         struct show one = {config, config->limits[i], NULL, s->note, s->out};
         (void)fputs("\n  # ", s->out);
         uint64_t bytes = limit_bytes(config, one.limit, &quiet);
+        bool denials = one.limit->ban.denials > 0 && config_is_shared(config, one.limit);
         if (bytes == 0) {
             (void)fputs("in the store", s->out);
         } else {
+            (void)fputs(denials ? "in the store; denials here: " : "", s->out);
             show_bytes(s->out, bytes);
         }
         (void)fputs("\n  - ", s->out);

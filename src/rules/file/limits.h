@@ -13,9 +13,15 @@ struct limit_config *limit_read(struct reader *r, const struct node *node);
  */
 uint64_t limit_window_ns(const struct limit_config *limit, const struct setting *setting);
 
+/* Returns the max_wait with which a leaky_bucket delays no request by more than delay_ns; 0: it does
+ * not anyway. */
+uint64_t limit_wait_ns(const struct limit_config *limit, const struct setting *setting,
+                       uint64_t delay_ns);
+
 /*
- * Returns the bytes of all tables of a limit in this process. Reports sizes that are impossible at
- * the limit's rate; without `config`, those of a limit that nodes share too.
+ * Returns the bytes of all tables of a limit in this process, including those that count denials
+ * for a ban. Reports sizes that are impossible at the limit's rate; without `config`, those of a
+ * limit that nodes share too.
  */
 uint64_t limit_bytes(const struct config *config, const struct limit_config *limit,
                      struct problems *problems);

@@ -176,6 +176,11 @@ static const struct field server_fields[] = {
     {"reservation_ttl", "a duration from 1ms to 1d, such as 10m",
      "the longest time to live that a client can give a reservation", &type_duration,
      SERVER(reservation_ttl_ns), .initial = "10m", .least = WEIR_MILLISECOND, .most = WEIR_DAY},
+    {"hold_max", "a duration up to 1min, such as 200ms, or off",
+     "the longest time for which /v1/auth holds its reply, so that a leaky_bucket paces requests; "
+     "one that would wait for longer is denied",
+     &type_duration, SERVER(hold_max_ns), .initial = "200ms", .zero = "off",
+     .least = WEIR_MILLISECOND, .most = WEIR_MINUTE, .change = CHANGE_APPLIED},
 };
 
 const struct section section_server = SECTION("server", NULL, server_fields);

@@ -1,5 +1,5 @@
 /* Warns of rules that are read without error but probably do not do what was meant. */
-#include "rules/file/config.h"
+#include "rules/file/limits.h"
 #include "rules/value/normalize.h"
 #include "rules/value/pattern.h"
 
@@ -65,9 +65,10 @@ static void warn_of_written(const struct config *config, struct problems *proble
         if (source != NULL && given == 0) {
             warning(problems, limit->place,
                     "limit '%.*s': clients can make up its key, which comes from %.*s, and get a "
-                    "new quota with each value; expected ip in the key, or a gateway that sets or "
-                    "removes what clients write there",
-                    TEXT_ARGS(limit->name), TEXT_ARGS(source->name));
+                    "new quota with each value%s; expected ip in the key, or a gateway that sets "
+                    "or removes what clients write there",
+                    TEXT_ARGS(limit->name), TEXT_ARGS(source->name),
+                    limit->ban.denials > 0 ? ", or get the keys of others banned" : "");
         }
     }
 }
@@ -257,6 +258,49 @@ static void warn_of_unreachable(const struct config *config, struct problems *pr
     }
 }
 
+/* ---- queues that gateways do not wait for ---- */
+
+/* Returns the numbers of a limit that can delay a request by more than most_ns; NULL: there are
+ * none. */
+static const struct setting *slow_setting(const struct limit_config *limit, uint64_t most_ns)
+{
+    const struct overrides *o = &limit->overrides;
+    if (limit->tier_default.len == 0 && limit_wait_ns(limit, &limit->base, most_ns) != 0) {
+        return &limit->base;
+    }
+    for (size_t i = 0; i < limit->tiers_count; i++) {
+        if (limit_wait_ns(limit, &limit->tiers[i].setting, most_ns) != 0) {
+            return &limit->tiers[i].setting;
+        }
+    }
+    for (size_t i = 0; i < o->settings_count; i++) {
+        if (limit_wait_ns(limit, &o->settings[i], most_ns) != 0) {
+            return &o->settings[i];
+        }
+    }
+    return NULL;
+}
+
+static void warn_of_slow(const struct config *config, struct problems *problems)
+{
+    uint64_t most_ns = config->server.hold_max_ns;
+    char rate[QUANTITY_MAX];
+    char most[QUANTITY_MAX];
+    for (size_t i = 0; i < config->limits_count; i++) {
+        const struct limit_config *limit = config->limits[i];
+        const struct setting *slow = slow_setting(limit, most_ns);
+        if (slow != NULL) {
+            warning(problems, limit->place,
+                    "limit '%.*s': found a queue of %llu at %s, which can delay a request by more "
+                    "than server.hold_max (%s): /v1/auth denies such requests; raise hold_max, and "
+                    "the time for which the gateway waits, or shorten the queue",
+                    TEXT_ARGS(limit->name), (unsigned long long)slow->burst,
+                    rate_print(slow->rate, rate),
+                    most_ns > 0 ? quantity_duration.print(most_ns, most) : "off");
+        }
+    }
+}
+
 /* ---- names in paths that nothing uses ---- */
 
 struct unused {
@@ -308,4 +352,5 @@ void config_warn(const struct config *config, const char *name, struct problems 
     warn_of_written(config, problems);
     warn_of_unused(config, (struct place){name, 0, 0}, problems);
     warn_of_unreachable(config, problems);
+    warn_of_slow(config, problems);
 }

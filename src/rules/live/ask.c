@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "rules/live/ask_shared.h"
+#include "rules/live/ban.h"
 #include "rules/value/quote.h"
 
 /* Copies the name of a limit or a tier into an array of WEIR_RULES_NAME bytes. */
@@ -90,7 +91,9 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     *variant = rule_variant(rule, a->request, &unknown);
     a->tally->tier_unknown += unknown;
     part->limiter = (*variant)->holder->limiter;
-    part->ask = (struct weir_question){.hashed = key, .mode = a->question->mode};
+    part->ask = (struct weir_question){.hashed = key,
+                                       .mode = a->question->mode,
+                                       .max_wait_ns = asking_wait(a->question, *variant)};
     int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
     if (e == 0) {
         e = asking_cost(a, rule, *variant, &part->ask.cost);
@@ -107,19 +110,26 @@ static int fail_engine(const struct rules_ask *a, int code)
 }
 
 /*
- * Reports a denial by the limit that bound. The key is composed again, so that requests that pass
- * need not keep theirs.
+ * Counts a denial by the limit that bound, for its ban, and reports it. The key is composed again,
+ * so that requests that pass need not keep theirs.
  */
-static __attribute__((noinline)) void tell_denied(const struct rules_ask *a,
-                                                  const struct rule *rule,
-                                                  const struct weir_rules_answer *answer)
+static __attribute__((noinline)) void after_denial(const struct rules_ask *a,
+                                                   const struct rule *rule, struct holder *holder,
+                                                   struct weir_rules_answer *answer)
 {
     char bytes[WEIR_KEY_MAX];
     size_t len;
-    if (key_compose(a->set, rule, a->request, bytes, &len, NULL) == 0) {
-        struct weir_rules_denial denial =
-            denial_make(answer, (struct text){bytes, len}, a->now_ns, rule->config->log.denied);
-        a->set->denied(a->set->denied_arg, &denial);
+    if ((holder->denials == NULL && a->set->denied == NULL) ||
+        key_compose(a->set, rule, a->request, bytes, &len, NULL) != 0) {
+        return;
+    }
+    struct denial denial = {.holder = holder, .key = {bytes, len}, .now_ns = a->now_ns};
+    ban_after(&denial, &answer->answer);
+    answer->reason = rules_reason(&answer->answer);
+    if (a->set->denied != NULL) {
+        struct weir_rules_denial told =
+            denial_make(answer, denial.key, a->now_ns, rule->config->log.denied);
+        a->set->denied(a->set->denied_arg, &told);
     }
 }
 
@@ -161,9 +171,8 @@ static void put_bound(const struct rules_ask *a, const struct rule *rule,
 {
     struct bound bound = bound_of(rule, variant);
     answer_put_bound(answer, &bound);
-    if (answer->answer.verdict != WEIR_ALLOW && a->set->denied != NULL &&
-        a->question->mode == WEIR_CHECK) {
-        tell_denied(a, rule, answer);
+    if (answer->answer.verdict != WEIR_ALLOW && a->question->mode == WEIR_CHECK) {
+        after_denial(a, rule, variant->holder, answer);
     }
 }
 
@@ -359,10 +368,10 @@ static int check_question(const struct weir_rules_question *question, struct wei
         return fail(error, WEIR_EINVAL, "mode is %d, expected WEIR_CHECK or WEIR_PEEK",
                     question->mode);
     }
-    if ((question->flags & ~WEIR_RULES_SHOW) != 0) {
-        return fail(error, WEIR_EINVAL,
-                    "flags has unknown bits: found 0x%x, expected WEIR_RULES_SHOW",
-                    question->flags);
+    const unsigned known = WEIR_RULES_SHOW | WEIR_RULES_HOLD | WEIR_RULES_NO_DELAY;
+    if ((question->flags & ~known) != 0) {
+        return fail(error, WEIR_EINVAL, "flags has unknown bits: found 0x%x, expected of 0x%x",
+                    question->flags, known);
     }
     if (question->attributes == NULL && question->attributes_count > 0) {
         return fail(error, WEIR_EINVAL, "attributes is NULL, but attributes_count is not 0");

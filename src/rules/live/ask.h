@@ -44,6 +44,15 @@ const struct rule *asking_shared(const struct rules_ask *a, const struct rule *c
 int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct variant *variant,
                 uint64_t *cost);
 
+/* Returns the max_wait_ns that keeps the delay of one limit within what the question allows. */
+static inline uint64_t asking_wait(const struct weir_rules_question *question,
+                                   const struct variant *variant)
+{
+    return (question->flags & WEIR_RULES_NO_DELAY) != 0 ? variant->no_delay_ns
+           : (question->flags & WEIR_RULES_HOLD) != 0   ? variant->hold_ns
+                                                        : 0;
+}
+
 /* For a question with a max_wait: returns WEIR_ENOTSUP if no limit that applies can wait, else 0. */
 int asking_waits(const struct rules_ask *a, const struct matches *matches);
 

@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "common/arena.h"
 #include "rules/compiled/holder.h"
-#include "rules/live/live.h"
+#include "rules/live/ban.h"
 
 #define OWN_BYTES 2048 /* enough for most questions to be one allocation */
 
@@ -95,6 +95,7 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     remote->limit = variant->holder->remote;
     remote->local = variant->holder->limiter;
     remote->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
+    remote->wait_ns = asking_wait(a->question, variant);
     int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
     if (e == 0) {
         e = asking_cost(a, rule, variant, &remote->cost);
@@ -275,13 +276,22 @@ static int begin_shadow(struct shared_ask *s, struct tally *tally)
 
 /* ---- the first stage: enforced limits ---- */
 
-static void tell_denied(const struct shared_ask *s, size_t bound)
+/* Counts a denial by the limit that bound, for its ban, and reports it. */
+static void after_denial(struct shared_ask *s, const struct shared_part *part)
 {
-    const struct weir_rules *rules = s->waiter.rules;
-    if (rules->options.denied != NULL && !rules->ended && s->verb == REMOTE_CHECK) {
-        struct weir_rules_denial denial =
-            denial_make(&s->answer, s->remote[bound].key, s->now_ns, s->parts[bound].bound.log);
-        rules->options.denied(rules->options.denied_arg, &denial);
+    struct weir_rules *rules = s->waiter.rules;
+    const struct remote_part *remote = &s->remote[part - s->parts];
+    struct denial denial = {rules,       s->waiter.where, part->holder,
+                            remote->key, remote->shard,   s->now_ns};
+    if (rules->ended || s->verb != REMOTE_CHECK) {
+        return;
+    }
+    ban_after(&denial, &s->answer.answer);
+    s->answer.reason = rules_reason(&s->answer.answer);
+    if (rules->options.denied != NULL) {
+        struct weir_rules_denial told =
+            denial_make(&s->answer, remote->key, s->now_ns, part->bound.log);
+        rules->options.denied(rules->options.denied_arg, &told);
     }
 }
 
@@ -300,7 +310,7 @@ static int end_enforced(struct shared_ask *s, struct tally *tally)
     answer->answer.limit = 0;
     answer_put_bound(answer, &part->bound);
     if (answer->answer.verdict != WEIR_ALLOW) {
-        tell_denied(s, bound);
+        after_denial(s, part);
     }
     return begin_shadow(s, tally);
 }

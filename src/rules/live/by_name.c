@@ -4,7 +4,7 @@
  */
 #include "base/error.h"
 #include "rules/compiled/holder.h"
-#include "rules/live/live.h"
+#include "rules/live/ban.h"
 
 /* Sets each part of the key as the value of the part's first alternative. */
 static int read_parts(const struct ruleset *set, const struct rule *rule,
@@ -155,6 +155,38 @@ int weir_rules_key_parts(struct weir_rules *rules, const char *limit, size_t lim
     int parts = rule != NULL ? (int)rule->config->key_parts : WEIR_ENOLIMIT;
     gate_leave(slot);
     return parts;
+}
+
+void weir_rules_count_denied(const struct weir_rules_found *found, const void *key, size_t key_len,
+                             uint64_t now_ns, struct weir_answer *answer)
+{
+    struct denial denial = {.holder = found->limit, .key = {key, key_len}, .now_ns = now_ns};
+    if (!found->shadow && denial.holder->remote == NULL) {
+        ban_after(&denial, answer);
+    }
+}
+
+void rules_denied(struct weir_rules *rules, void *where, const struct rules_found *found,
+                  struct text key, uint64_t now_ns, struct weir_answer *answer)
+{
+    struct denial denial = {rules, where, found->told.limit, key, found->shard, now_ns};
+    if (denial.holder != NULL) {
+        ban_after(&denial, answer);
+    }
+}
+
+struct block_notes *rules_block_notes(const struct rules_found *found)
+{
+    struct holder *holder = found->told.limit;
+    return &holder->notes;
+}
+
+void rules_forget_denials(const struct rules_found *found, struct text key)
+{
+    const struct holder *holder = found->told.limit;
+    if (holder != NULL && holder->denials != NULL) {
+        (void)weir_reset(holder->denials, key.at, key.len);
+    }
 }
 
 void weir_rules_limit_keep(void *limit)

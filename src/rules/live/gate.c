@@ -49,6 +49,7 @@ void gate_switch(struct weir_rules *r, struct ruleset *set)
     ruleset_change(set);
     r->set = set;
     gate_open(r);
+    ruleset_forget_changes(set);
     r->generation++;
     ruleset_destroy(old); /* G2 */
 }

@@ -125,6 +125,20 @@ typedef int (*rules_use_fn)(void *arg, struct weir *limiter, struct text key,
 int rules_use(struct weir_rules *rules, const struct weir_rules_key *key, rules_use_fn fn,
               void *arg, struct weir_error *error);
 
+/*
+ * After a CHECK of the limit, which is enforced, was answered with DENY: counts that for its ban,
+ * as weir_rules_ask() does, and makes *answer tell of a ban. These two are called inside the gate:
+ * by fn, or after gate_enter().
+ */
+void rules_denied(struct weir_rules *rules, void *where, const struct rules_found *found,
+                  struct text key, uint64_t now_ns, struct weir_answer *answer);
+
+/* Forgets the denials of a key that were counted. */
+void rules_forget_denials(const struct rules_found *found, struct text key);
+
+/* Returns the notes that weir_rules_blocks() lists. They live as long as the limit. */
+struct block_notes *rules_block_notes(const struct rules_found *found);
+
 /* ---- the kill switch (mode.c) ---- */
 
 /*

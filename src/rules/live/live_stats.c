@@ -1,15 +1,30 @@
 /* Reads the statistics of rules in use. */
+#include <stdio.h>
+
 #include "base/atomic.h"
 #include "rules/live/live.h"
 
 _Static_assert(REMOTE_FAILURES == sizeof((struct weir_rules_limit *)0)->degraded / sizeof(uint64_t),
                "a count for each policy");
 
+/* Adds the numbers of the limit's ban. */
+static int read_ban(const struct holder *holder, struct weir_rules_limit *limit)
+{
+    struct weir_stats denials = {.size = sizeof denials};
+    limit->bans = load_relaxed(&holder->bans);
+    limit->bans_failed = load_relaxed(&holder->bans_failed);
+    int e = holder->denials != NULL ? weir_stats_read(holder->denials, &denials) : 0;
+    limit->denials_evicted = denials.evicted;
+    limit->stats.bytes += denials.bytes;
+    return e;
+}
+
 static int read_counts(const struct holder *holder, struct weir_rules_limit *limit)
 {
     struct remote_counts counts = {0};
     if (holder->remote == NULL) {
-        return weir_stats_read(holder->limiter, &limit->stats);
+        int e = weir_stats_read(holder->limiter, &limit->stats);
+        return e != 0 ? e : read_ban(holder, limit);
     }
     holder->ops->counts(holder->remote, &counts);
     limit->consistency = counts.mode;
@@ -20,21 +35,35 @@ static int read_counts(const struct holder *holder, struct weir_rules_limit *lim
     limit->stats.shadow_denied = counts.shadow_denied;
     limit->remembered = counts.remembered;
     memcpy(limit->degraded, counts.degraded, sizeof limit->degraded);
-    return 0;
+    return read_ban(holder, limit);
 }
 
-static int list_variant(const struct rule *rule, const struct variant *variant,
-                        weir_rules_limit_fn fn, void *arg)
+/* What is listed, and the limiter that has its turn. */
+struct listing {
+    weir_rules_limit_fn limit_fn;
+    weir_rules_block_fn block_fn;
+    void *arg;
+    uint64_t now_ns;
+    struct holder *holder;
+    char name[WEIR_RULES_NAME];
+    char tier[WEIR_RULES_NAME];
+};
+
+static void put_names(struct listing *l, const struct rule *rule, const struct variant *variant)
 {
-    char name[WEIR_RULES_NAME] = {0};
-    char tier[WEIR_RULES_NAME] = {0};
+    (void)snprintf(l->name, sizeof l->name, "%.*s", TEXT_ARGS(rule->config->name));
+    (void)snprintf(l->tier, sizeof l->tier, "%.*s", (int)variant->tier.len,
+                   variant->tier.at != NULL ? variant->tier.at : "");
+}
+
+static int list_limit(struct listing *l, const struct rule *rule, const struct variant *variant)
+{
     char rate[QUANTITY_MAX];
     const struct setting *setting = variant->setting;
-    memcpy(name, rule->config->name.at, rule->config->name.len);
-    memcpy(tier, variant->tier.at != NULL ? variant->tier.at : "", variant->tier.len);
+    put_names(l, rule, variant);
     struct weir_rules_limit limit = {.size = sizeof limit,
-                                     .name = name,
-                                     .tier = tier,
+                                     .name = l->name,
+                                     .tier = l->tier,
                                      .algorithm = rule->config->algorithm,
                                      .shadow = rule->config->shadow,
                                      .count = setting->rate.count,
@@ -48,26 +77,75 @@ static int list_variant(const struct rule *rule, const struct variant *variant,
                                                                                     : REMOTE_LOCAL,
                                      .on_store_failure = rule->config->on_store_failure};
     int e = read_counts(variant->holder, &limit);
-    return e != 0 ? e : fn(arg, &limit);
+    return e != 0 ? e : l->limit_fn(l->arg, &limit);
 }
 
-int weir_rules_limits(struct weir_rules *rules, weir_rules_limit_fn fn, void *arg)
+/* Calls `list` for each limiter, in the order of the file, until it does not return 0. */
+static int each_variant(struct weir_rules *rules, struct listing *l,
+                        int (*list)(struct listing *l, const struct rule *rule,
+                                    const struct variant *variant))
 {
     int e = 0;
-    if (rules == NULL || fn == NULL) {
-        return WEIR_EINVAL;
-    }
     (void)pthread_mutex_lock(&rules->reload);
     for (size_t i = 0; e == 0 && i < rules->set->rules_count; i++) {
         const struct rule *rule = &rules->set->rules[i];
         for (size_t j = 0; e == 0 && j < rule->variants_count; j++) {
-            e = rule->variants[j].holder == NULL ? 0
-                                                 : list_variant(rule, &rule->variants[j], fn, arg);
+            e = rule->variants[j].holder == NULL ? 0 : list(l, rule, &rule->variants[j]);
         }
     }
     (void)pthread_mutex_unlock(&rules->reload);
     return e;
 }
+
+int weir_rules_limits(struct weir_rules *rules, weir_rules_limit_fn fn, void *arg)
+{
+    struct listing l = {.limit_fn = fn, .arg = arg};
+    return rules == NULL || fn == NULL ? WEIR_EINVAL : each_variant(rules, &l, list_limit);
+}
+
+/* ---- blocks ---- */
+
+/* Returns false if the limiter is local and the key is not blocked any more. */
+static bool is_blocked(const struct listing *l, const struct block_note *note)
+{
+    struct weir_answer said;
+    struct weir_question peek = {
+        .key = note->key, .key_len = note->key_len, .cost = 1, .mode = WEIR_PEEK};
+    return l->holder->remote != NULL ||
+           (weir_ask_at(l->holder->limiter, &peek, l->now_ns, &said) == 0 &&
+            (said.flags & WEIR_FLAG_BLOCKED) != 0);
+}
+
+static int list_block(void *arg, const struct block_note *note)
+{
+    const struct listing *l = arg;
+    struct weir_rules_block block = {.size = sizeof block,
+                                     .limit = l->name,
+                                     .tier = l->tier,
+                                     .key = note->key,
+                                     .key_len = note->key_len,
+                                     .since_ns = note->since_ns,
+                                     .until_ns = note->until_ns,
+                                     .banned = note->ban,
+                                     .by = note->by,
+                                     .why = note->why};
+    return is_blocked(l, note) ? l->block_fn(l->arg, &block) : 0;
+}
+
+static int list_blocks(struct listing *l, const struct rule *rule, const struct variant *variant)
+{
+    put_names(l, rule, variant);
+    l->holder = variant->holder;
+    return block_notes_each(&variant->holder->notes, l->now_ns, list_block, l);
+}
+
+int weir_rules_blocks(struct weir_rules *rules, uint64_t now_ns, weir_rules_block_fn fn, void *arg)
+{
+    struct listing l = {.block_fn = fn, .arg = arg, .now_ns = now_ns};
+    return rules == NULL || fn == NULL ? WEIR_EINVAL : each_variant(rules, &l, list_blocks);
+}
+
+/* ---- all of them ---- */
 
 static int add_bytes(void *arg, const struct weir_rules_limit *limit)
 {

@@ -27,7 +27,8 @@ static const struct reason_row {
     unsigned flag;
     int reason;
 } allowed[] = {{WEIR_FLAG_SHADOW, WEIR_REASON_SHADOW}, {REMOTE_DEGRADED, WEIR_REASON_DEGRADED}},
-  denied[] = {{WEIR_FLAG_BLOCKED, WEIR_REASON_BLOCKED},
+  denied[] = {{WEIR_FLAG_BANNED, WEIR_REASON_BAN},
+              {WEIR_FLAG_BLOCKED, WEIR_REASON_BLOCKED},
               {REMOTE_CLOSED, WEIR_REASON_STORE},
               {WEIR_FLAG_FULL, WEIR_REASON_OVERLOAD}};
 

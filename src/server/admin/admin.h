@@ -10,7 +10,12 @@
  *   admin    DELETE /v1/limits/NAME         204
  *   admin    GET    /v1/keys?limit=L&key=K[&key=K2][&tier=T]    one key: its answer, its block
  *   admin    POST   /v1/keys/reset|block|unblock|refund|penalize
- *                   {"limit":L,"key":K|[K,K2],"tier":T,"for_ms":N (block),"units":N}
+ *                   {"limit":L,"key":K|[K,K2],"tier":T,"for_ms":N (block),"why":W (block),
+ *                   "units":N}
+ *   admin    GET    /v1/blocks[?limit=L]    {"blocks":[{"limit","tier","key","banned","since_ms",
+ *                   "until_ms" (null: without end),"blocked_ms" (-1: without end),"by","why"},...],
+ *                   "left_out":N (of a list that is too long),"unnamed":N (at most so many are
+ *                   blocked whose keys are not known)}
  *   admin    GET    /v1/top[?n=20]
  *                   {"denied":[{"limit":L,"key":K,"count":N,"error":N},...]}
  *   admin    POST   /v1/reload              {"generation":N,"messages":[...]}; 422 if
@@ -25,7 +30,7 @@
  *
  * /v1/limits gives {"limits":[{"name","tier","algorithm","rate" ("100/min"),"count","period_ms",
  * "burst","shadow" (by the rules),"mode","keys","capacity","blocks","bytes","allowed","denied",
- * "never","shadow_denied","evicted","reclaimed","full_denied","full_allowed","missing",
+ * "never","shadow_denied","evicted","reclaimed","full_denied","full_allowed","missing","bans",
  * "consistency" (local, exact, leased, synced),"degraded" (answers without the store)},...]}.
  * Each tier, and each different rate of overrides, is an item. The built-in limit "adhoc" is the
  * last item; its rate, count, period_ms and burst are null, because they come with each call.
@@ -58,6 +63,7 @@ extern const struct http_route admin_status_routes[];   /* state, metrics, keys 
 extern const struct http_route admin_metrics_routes[];  /* of the listener for metrics */
 extern const struct http_route admin_limits_routes[];   /* limits, and the rules as a whole */
 extern const struct http_route admin_keys_routes[];     /* keys */
+extern const struct http_route admin_blocks_routes[];   /* keys that are blocked */
 extern const struct http_route admin_settings_routes[]; /* the log's level, the kill switch */
 
 /* Returns false, after a reply, if a form in an operator's browser may have sent the request. */

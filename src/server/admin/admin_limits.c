@@ -97,15 +97,15 @@ static json_t *make_item(const struct weir_rules_limit *limit)
     static const char *const modes[] = {"local", "exact", "leased", "synced"};
     uint64_t degraded = limit->degraded[0] + limit->degraded[1] + limit->degraded[2];
     bool rated = limit->rate != NULL && limit->count != WEIR_UNLIMITED;
-    return json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:b, s:s, s:I, s:s, s:I}", "name",
+    return json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:b, s:s, s:I, s:I, s:s, s:I}", "name",
                      limit->name, "tier", limit->tier, "algorithm",
                      weir_algorithm_name(limit->algorithm), "rate", limit->rate, "count",
                      number_or_null(rated, limit->count), "period_ms",
                      number_or_null(rated, limit->period_ns / WEIR_MILLISECOND), "burst",
                      number_or_null(rated, limit->burst), "shadow", limit->shadow, "mode",
                      limit->shadow || limit->switched ? "shadow" : "enforce", "missing",
-                     (json_int_t)limit->missing, "consistency", modes[limit->consistency & 3],
-                     "degraded", (json_int_t)degraded);
+                     (json_int_t)limit->missing, "bans", (json_int_t)limit->bans, "consistency",
+                     modes[limit->consistency & 3], "degraded", (json_int_t)degraded);
 }
 
 static int list_one(void *arg, const struct weir_rules_limit *limit)
@@ -271,8 +271,8 @@ static void run_reload(struct exchange *x)
         admin_audit(x, "reload", LOG_COUNT("generation", now));
         admin_reply_json(
             x, 200, json_pack("{s:I, s:O}", "generation", (json_int_t)now, "messages", messages));
-    } else { /* also if only the secrets failed: then the rules are new */
-        admin_audit(x, "reload refused", LOG_COUNT("generation", server_generation(x->server)));
+    } else {
+        admin_audit(x, "reload failed", LOG_STRING("why", error.text));
         admin_reply_refused(x, WEIR_ERULES, &error, messages);
     }
     json_decref(messages);

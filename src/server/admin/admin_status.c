@@ -94,15 +94,15 @@ static json_t *make_status(const struct exchange *x, const struct numbers *n)
     json_t *results;
     json_t *asked = requests(n, &results);
     return json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:f}", "version",
-        weir_version(), "state", states[load_acquire(&x->server->state)], "uptime_s",
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:I}",
+        "version", weir_version(), "state", states[load_acquire(&x->server->state)], "uptime_s",
         (json_int_t)(up_ns / WEIR_SECOND), "pid", (json_int_t)getpid(), "threads",
         (json_int_t)x->server->threads, "generation", (json_int_t)n->rules.generation, "config",
         x->role >= ROLE_ADMIN ? config_of(x->server->rules) : json_null(), "mode",
         shadow ? "shadow" : "enforce", "connections", by_listener(n->counts.open), "requests",
         asked, "results", results, "decisions", decisions(n), "store",
         store_of(x->server, &n->fleet), "memory_bytes", (json_int_t)n->process.resident_bytes,
-        "cpu_seconds", (double)n->process.cpu_ns / 1e9);
+        "cpu_seconds", (double)n->process.cpu_ns / 1e9, "held", (json_int_t)n->counts.holding);
 }
 
 static void run_status(struct exchange *x)

@@ -61,7 +61,14 @@ static const struct metric metrics[] = {
         "Keys that fit into the tables of a limit."),
     ONE("weir_table_bytes", OF_LIMIT, LIMIT(stats.bytes),
         "Memory or files of the tables of a limit, in bytes."),
-    ONE("weir_blocks", OF_LIMIT, LIMIT(stats.blocks), "Keys of a limit that are blocked."),
+    ONE("weir_blocks", OF_LIMIT, LIMIT(stats.blocks),
+        "Keys of a limit that are blocked, banned ones included."),
+    SERIES("weir_bans_total", OF_LIMIT,
+           "Keys of a limit that this node has banned (made), or could not ban, because max_blocks "
+           "keys are blocked or the store does not answer (failed).",
+           "result", {"made", LIMIT(bans)}, {"failed", LIMIT(bans_failed)}),
+    ONE("weir_ban_denials_forgotten_total", OF_LIMIT, LIMIT(denials_evicted),
+        "Keys of a limit with a ban whose denials were forgotten, because max_keys keys had some."),
     SERIES(
         "weir_evictions_total", OF_LIMIT,
         "New keys of a limit that needed the slot of another key, by what happened: a key in use "
@@ -152,6 +159,14 @@ static const struct metric metrics[] = {
         "Requests that were refused because of a wrong secret or a missing role."),
     ONE("weir_access_delayed_total", OF_ALL, ALL(counts.delayed),
         "Refusals of wrong secrets that were delayed, because their address had sent many."),
+    ONE("weir_held_replies", OF_ALL, ALL(counts.holding),
+        "Replies of /v1/auth that are held back for the delay of a limit."),
+    ONE("weir_held_total", OF_ALL, ALL(counts.held), "Replies of /v1/auth that were held back."),
+    ONE("weir_held_abandoned_total", OF_ALL, ALL(counts.held_abandoned),
+        "Held replies whose client closed the connection before they were sent."),
+    ONE("weir_held_refused_total", OF_ALL, ALL(counts.unheld),
+        "Questions of gateways that were asked when too many replies were held: a delay was a "
+        "denial."),
     ONE("weir_forwarded_ignored_total", OF_ALL, ALL(counts.forwarded_ignored),
         "Requests whose fields about the client were ignored, because no trusted proxy sent "
         "them."),
@@ -184,10 +199,11 @@ static const struct metric metrics[] = {
            "address (address).",
            "reason", {"total", ALL(counts.refused)}, {"address", ALL(counts.refused_address)}),
     SERIES("weir_connections_replaced_total", OF_ALL,
-           "Connections that were closed to make room for others, because of the bound for all "
-           "clients "
-           "(total) or for one address (address).",
-           "reason", {"total", ALL(counts.replaced)}, {"address", ALL(counts.replaced_address)}),
+           "Connections that were closed to make room for others: because of the bound for all "
+           "clients (total) or for one address (address), or because they kept the most bytes of "
+           "their thread in requests or replies (bytes).",
+           "reason", {"total", ALL(counts.replaced)}, {"address", ALL(counts.replaced_address)},
+           {"bytes", ALL(counts.replaced_bytes)}),
     ONE("weir_connections_timed_out_total", OF_ALL, ALL(counts.timed_out),
         "Connections that were closed because they were idle or slow for too long."),
     /* the program */

@@ -59,6 +59,9 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     add_words(&from->stats.allowed, &limit->stats.allowed,
               sizeof from->stats - offsetof(struct weir_stats, allowed));
     limit->missing += from->missing;
+    limit->bans += from->bans;
+    limit->bans_failed += from->bans_failed;
+    limit->denials_evicted += from->denials_evicted;
     limit->left_out = denied_log_left_out(n->server->denied_log, from->name);
     limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
     limit->remembered += from->remembered;

@@ -12,6 +12,9 @@ struct limit_numbers {
     char name[WEIR_RULES_NAME];
     struct weir_stats stats;
     uint64_t missing;
+    uint64_t bans;
+    uint64_t bans_failed;
+    uint64_t denials_evicted;
     uint64_t left_out; /* denials that were not logged, although the limit has `log` */
     bool remote;       /* a fleet decides it; the rest is for such limits only */
     int on_store_failure;

@@ -123,7 +123,11 @@ static void on_rules(void *arg, int error, const struct weir_rules_answer *answe
     if (error == 0) {
         from_rules(answer, &p->answer);
     }
-    pending_answered(p);
+    if (p->held) {
+        delay_answered(p);
+    } else {
+        pending_answered(p);
+    }
 }
 
 /* Returns 1 if *answer is there, 0 if it comes later, or WEIR_E... */

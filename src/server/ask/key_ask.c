@@ -254,8 +254,46 @@ void key_answer(const struct key_ask *k, const struct weir_answer *said)
     answer_from_limit(&by_rate, k->limit, &k->found.told, k->answer);
 }
 
+/* Enters the gate of the rules, unless the thread is inside: an answer that came later is taken
+ * outside of it. leave_gate() takes what this returned. */
+static struct slot *enter_gate(const struct key_ask *k, struct weir_rules *rules)
+{
+    return k->waited ? gate_enter(rules) : NULL;
+}
+
+static void leave_gate(struct slot *slot)
+{
+    if (slot != NULL) {
+        gate_leave(slot);
+    }
+}
+
+void key_forget_denials(const struct key_ask *k, struct weir_rules *rules)
+{
+    struct slot *slot = enter_gate(k, rules);
+    rules_forget_denials(&k->found, k->key);
+    leave_gate(slot);
+}
+
+/* Counts a denial for the limit's ban, and tells the client of a ban that it makes. */
+static void count_denial(const struct key_ask *k, const struct weir_answer *said)
+{
+    const struct worker *w = k->pending != NULL ? k->pending->worker : NULL;
+    struct weir_rules *rules = w != NULL ? w->server->rules : NULL;
+    struct weir_answer banned = *said;
+    struct slot *slot = enter_gate(k, rules);
+    rules_denied(rules, w != NULL ? w->where : NULL, &k->found, k->key, k->now_ns, &banned);
+    leave_gate(slot);
+    if (banned.flags != said->flags) {
+        key_answer(k, &banned);
+    }
+}
+
 void key_note(const struct key_ask *k, const struct weir_answer *said)
 {
+    if (said->verdict == WEIR_DENY && k->answer->verdict != WEIR_ALLOW) {
+        count_denial(k, said);
+    }
     if (k->answer->verdict != WEIR_ALLOW) {
         denied_note(NULL,
                     &(struct weir_rules_denial){.size = sizeof(struct weir_rules_denial),

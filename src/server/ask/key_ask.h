@@ -78,7 +78,8 @@ int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_st
 
 /* Sets k->answer to what the limit has said. */
 void key_answer(const struct key_ask *k, const struct weir_answer *said);
-/* After that: notes a denial, for the keys that are denied most and for the log. */
+/* After that, unless it was a peek: notes a denial, for the limit's ban, for the keys that are denied
+ * most and for the log. */
 void key_note(const struct key_ask *k, const struct weir_answer *said);
 
 /* Returns the flags of a question: the limit in shadow mode counts its denials apart. */
@@ -86,6 +87,9 @@ static inline unsigned key_flags(const struct key_ask *k)
 {
     return k->found.told.shadow ? WEIR_SHADOW : 0;
 }
+
+/* Forgets the denials of the key that the limit's ban has counted on this node. */
+void key_forget_denials(const struct key_ask *k, struct weir_rules *rules);
 
 /* Returns the cost of a question that names none. */
 static inline uint64_t key_own_cost(const struct key_ask *k)

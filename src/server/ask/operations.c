@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/error.h"
+#include "base/maths.h"
 #include "common/log.h"
 #include "rules/file/adhoc.h"
 #include "server/admin/top_denied.h"
@@ -46,6 +47,8 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
     [ASK_UNITS] = {"units", ASK_NUMBER, 1, INT64_MAX, .about = "units"},
     [ASK_FOR] = {"for_ms", ASK_NUMBER, 1, MS_MAX, .endless = true,
                  .about = "null or absent: until it is unblocked"},
+    [ASK_WHY] = {"why", ASK_TEXT, .least = 1,
+                 .about = "a reason, for the list of blocks; at most 127 bytes"},
     [ASK_BURST] = {"burst", ASK_NUMBER, .most = INT64_MAX,
                    .about = "units beyond the first that may be taken at once"},
     [ASK_COUNT] = {"count", ASK_NUMBER, 1, INT64_MAX, .about = "units that come back each period"},
@@ -206,6 +209,7 @@ static int run_settle(struct asker *asker, enum operation operation, const struc
 /* A change and the client that makes it. It refers to nothing of the request, which it outlives. */
 struct audit {
     enum operation operation;
+    struct server *server;
     enum role role;
     char peer[ADDRESS_MAX];
     char limit[WEIR_RULES_NAME];
@@ -214,6 +218,7 @@ struct audit {
     size_t key_len;
     uint64_t units;
     uint64_t for_ms;
+    char why[BLOCK_WHY_MAX];
 };
 
 /* Writes the parts of a key: "alice", "tenant,alice"; cut if they are too long. */
@@ -233,9 +238,11 @@ static void join_parts(const struct ask *ask, struct audit *a)
 }
 
 static void audit_init(struct audit *a, enum operation operation, const struct ask *ask,
-                       const struct actor *by)
+                       const struct asker *asker)
 {
+    const struct actor *by = &asker->by;
     *a = (struct audit){.operation = operation,
+                        .server = asker->server,
                         .role = by->role,
                         .units = ask->number[ASK_UNITS],
                         .for_ms = ask->number[ASK_FOR]};
@@ -243,13 +250,14 @@ static void audit_init(struct audit *a, enum operation operation, const struct a
     (void)snprintf(a->peer, sizeof a->peer, "%s", peer_print(by->peer, peer));
     (void)snprintf(a->limit, sizeof a->limit, "%.*s", TEXT_ARGS(ask->text[ASK_LIMIT]));
     (void)snprintf(a->tier, sizeof a->tier, "%.*s", TEXT_ARGS(ask->text[ASK_TIER]));
+    (void)snprintf(a->why, sizeof a->why, "%.*s", TEXT_ARGS(ask->text[ASK_WHY]));
     join_parts(ask, a);
 }
 
 static void audit_tell(const struct audit *a)
 {
     const struct operation_row *row = &operation_rows[a->operation];
-    struct log_field fields[8] = {
+    struct log_field fields[9] = {
         LOG_STRING("verb", row->name),
         LOG_STRING("address", a->peer),
         LOG_STRING("role", role_names[a->role]),
@@ -266,6 +274,9 @@ static void audit_tell(const struct audit *a)
     if ((row->members & ASK_BIT(ASK_FOR)) != 0) {
         fields[n++] = a->for_ms > INT64_MAX ? LOG_STRING("for_ms", "forever")
                                             : LOG_COUNT("for_ms", a->for_ms);
+    }
+    if (a->why[0] != 0) {
+        fields[n++] = LOG_STRING("why", a->why);
     }
     log_event(LEVEL_AUDIT, "key changed", fields, n);
 }
@@ -324,6 +335,27 @@ static int run_inspect(struct asker *asker, enum operation operation, const stru
     return key_begin_any(asker, &key, begin_look, NULL, 0, answer, error);
 }
 
+static uint64_t block_ns(const struct audit *a)
+{
+    return a->for_ms > UINT64_MAX / WEIR_MILLISECOND ? WEIR_FOREVER : a->for_ms * WEIR_MILLISECOND;
+}
+
+/* Keeps the list of blocks as it is in the table: notes a block, forgets one that was ended. */
+static void note_change(const struct key_ask *k, const struct audit *a)
+{
+    struct block_note note = {.since_ns = k->now_ns, .until_ns = add_sat(k->now_ns, block_ns(a))};
+    struct block_notes *notes =
+        k->found.told.limit == NULL ? &a->server->adhoc_notes : rules_block_notes(&k->found);
+    (void)snprintf(note.by, sizeof note.by, "%s %s", role_names[a->role], a->peer);
+    (void)snprintf(note.why, sizeof note.why, "%s", a->why);
+    if (a->operation == OPERATION_BLOCK) {
+        block_notes_put(notes, k->key, &note);
+    } else if (a->operation == OPERATION_UNBLOCK) {
+        block_notes_drop(notes, k->key);
+        key_forget_denials(k, a->server->rules);
+    }
+}
+
 static int on_changed(struct key_ask *k, int error, const struct remote_answer *said)
 {
     (void)said;
@@ -331,6 +363,7 @@ static int on_changed(struct key_ask *k, int error, const struct remote_answer *
         return error;
     }
     audit_tell(k->data);
+    note_change(k, k->data);
     int e = begin_look(k);
     if (e == 0) {
         k->answer->removed = k->removed;
@@ -343,11 +376,9 @@ static int begin_change(struct key_ask *k)
     const struct audit *a = k->data;
     const struct operation_row *row = &operation_rows[a->operation];
     bool units = (row->members & ASK_BIT(ASK_UNITS)) != 0;
-    uint64_t for_ns =
-        a->for_ms > UINT64_MAX / WEIR_MILLISECOND ? WEIR_FOREVER : a->for_ms * WEIR_MILLISECOND;
     bool timed = (row->members & ASK_BIT(ASK_FOR)) != 0;
     k->removed = false;
-    return key_ask(k, row->verb, units ? a->units : 0, timed ? for_ns : 0, on_changed);
+    return key_ask(k, row->verb, units ? a->units : 0, timed ? block_ns(a) : 0, on_changed);
 }
 
 /* The answer is that of a peek of 1 unit after the change. */
@@ -362,7 +393,11 @@ static int run_change(struct asker *asker, enum operation operation, const struc
         return fail(error, WEIR_ENOTSUP, "%s: each call of '%s' says what a unit is worth",
                     row->name, SERVER_ADHOC);
     }
-    audit_init(&audit, operation, ask, &asker->by);
+    if (ask->text[ASK_WHY].len >= BLOCK_WHY_MAX) {
+        return fail(error, WEIR_EINVAL, "why: found %zu bytes, expected at most %d",
+                    ask->text[ASK_WHY].len, BLOCK_WHY_MAX - 1);
+    }
+    audit_init(&audit, operation, ask, asker);
     return key_begin_any(asker, &key, begin_change, &audit, sizeof audit, answer, error);
 }
 
@@ -406,10 +441,10 @@ const struct operation_row operation_rows[OPERATIONS] = {
                             KEY | ASK_BIT(ASK_UNITS), NAMED, OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED,
                             false, REMOTE_PENALIZE, run_change},
     [OPERATION_BLOCK] = {"block", "denies the key, for a time or until it is unblocked",
-                         KEY | ASK_BIT(ASK_FOR), NAMED, OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED, false,
-                         REMOTE_BLOCK, run_change},
-    [OPERATION_UNBLOCK] = {"unblock", "ends a block", KEY, NAMED, OPERATORS, ROLE_ADMIN,
-                           EXTRA_BLOCKED, false, REMOTE_UNBLOCK, run_change},
+                         KEY | ASK_BIT(ASK_FOR) | ASK_BIT(ASK_WHY), NAMED, OPERATORS, ROLE_ADMIN,
+                         EXTRA_BLOCKED, false, REMOTE_BLOCK, run_change},
+    [OPERATION_UNBLOCK] = {"unblock", "ends a block or a ban, and forgets its denials", KEY, NAMED,
+                           OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_UNBLOCK, run_change},
     [OPERATION_RESET] = {"reset", "forgets what the key has used", KEY, NAMED, OPERATORS,
                          ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_RESET, run_change},
 };

@@ -24,6 +24,7 @@ enum ask_member {
     ASK_ACTUAL,
     ASK_UNITS,
     ASK_FOR,
+    ASK_WHY,
     ASK_BURST,
     ASK_COUNT,
     ASK_PERIOD,

@@ -265,6 +265,41 @@ static void put_later(struct pending *p)
     buffer_finish(&x.body);
 }
 
+/* Keeps an answer that is known until its delay has passed, with the place that was taken for it.
+ * Returns false without memory. */
+static bool hold(struct exchange *x, const struct answer *a)
+{
+    struct pending *p = pending_batch(x->connection->worker);
+    if (p == NULL) {
+        return false;
+    }
+    p->held = true;
+    p->decided = true;
+    p->answer = *a;
+    if (!delay_add(p, a->delay_ms)) {
+        p->held = false;
+        pending_destroy(p);
+        return false;
+    }
+    http_keep(x, p, put_later);
+    return true;
+}
+
+/* Replies when the delay has passed, as nginx's limit_req does: a gateway lets the request pass as
+ * soon as it has the reply. `place` says that one for a held reply was taken. */
+static void reply_in_time(struct exchange *x, int e, const struct answer *a,
+                          const struct weir_error *error, bool place)
+{
+    bool delayed = place && e == 0 && a->verdict == WEIR_ALLOW && a->delay_ms > 0;
+    if (delayed && hold(x, a)) {
+        return;
+    }
+    reply(x, e, a, error);
+    if (place) {
+        delay_give_place(x->connection->worker);
+    }
+}
+
 static void run_auth(struct exchange *x)
 {
     struct asker asker = http_asker(x);
@@ -272,17 +307,20 @@ static void run_auth(struct exchange *x)
     struct answer a;
     struct weir_error error = {0};
     int e = read_request(x, &about, &error);
+    bool place = e == 0 && delay_take_place(x->connection->worker);
     if (e == 0) {
         struct weir_rules_question q = {.attributes = about.attributes,
                                         .attributes_count = about.count,
                                         .mode = WEIR_CHECK,
-                                        .flags = asker.flags};
+                                        .flags = asker.flags |
+                                                 (place ? WEIR_RULES_HOLD : WEIR_RULES_NO_DELAY)};
         e = answer_ask(&asker, &q, &a, &error);
     }
     if (e == ANSWER_LATER) {
+        asker.pending->held = place;
         http_keep(x, asker.pending, put_later);
     } else {
-        reply(x, e, &a, &error);
+        reply_in_time(x, e, &a, &error, place);
     }
 }
 

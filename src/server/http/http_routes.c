@@ -37,13 +37,14 @@ static const struct http_route health_routes[] = {
 
 /* ---- routes ---- */
 
-#define TABLES_MAX 8
+#define TABLES_MAX 9
 
 /* The tables of each listener; NULL after the last. */
 static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
     [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, health_routes, http_openapi_routes},
     [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
-                        http_key_routes, admin_settings_routes, health_routes, http_openapi_routes},
+                        admin_blocks_routes, http_key_routes, admin_settings_routes, health_routes,
+                        http_openapi_routes},
     [PROTOCOL_METRICS] = {admin_metrics_routes, health_routes},
 };
 

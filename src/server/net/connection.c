@@ -173,7 +173,10 @@ static void make_room(struct worker *w, size_t (*has)(const struct connection *c
         most = has(c) > has(most) ? c : most;
     }
     if (most != NULL) {
-        count_own(&w->counts.timed_out, 1);
+        static struct log_limit limit;
+        count_own(&w->counts.replaced_bytes, 1);
+        connection_tell(most, &limit, LEVEL_WARNING, "connection closed",
+                        "it made room for others: it kept the most bytes of its thread");
         connection_close(most);
     }
 }
@@ -344,7 +347,8 @@ static void take(struct connection *c, struct text text)
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct connection *c = stream->data;
-    if (n == UV_EOF && (c->writing || c->pending.count > 0)) { /* the client may still read */
+    bool gone = pending_is_held(&c->pending); /* a gateway that no longer waits closes */
+    if (n == UV_EOF && !gone && (c->writing || c->pending.count > 0)) { /* it may still read */
         (void)uv_read_stop(stream);
         c->reading = false;
         c->ending = true;

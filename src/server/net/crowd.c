@@ -114,7 +114,7 @@ static bool is_idle(const struct connection *c)
  * its replies, or it has shown a wrong secret and waits for the refusal. */
 static bool is_stalled(const struct connection *c)
 {
-    return (c->pending.count == 0 || c->pending.first->delayed) && !c->beyond;
+    return (c->pending.count == 0 || c->pending.first->refusal) && !c->beyond;
 }
 
 /* Returns the oldest connection of a group that may be closed. *looks is how many may be looked at. */

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "server/net/worker.h"
@@ -69,9 +68,10 @@ static struct penalty_place *find(struct penalties *p, const struct address *cli
     return least;
 }
 
-static uint64_t delay_of(unsigned step)
+/* Returns the delay of the refusal that comes so many after the first delayed one. */
+static uint64_t delay_of(uint32_t step)
 {
-    uint64_t delay = (uint64_t)PENALTY_FIRST_MS << step;
+    uint64_t delay = (uint64_t)PENALTY_FIRST_MS << (step < 32 ? step : 32);
     return delay < PENALTY_MOST_MS ? delay : PENALTY_MOST_MS;
 }
 
@@ -88,99 +88,21 @@ uint64_t penalty_note(struct penalties *p, const struct address *peer, uint64_t 
     if (wrong <= PENALTY_FREE) {
         return 0;
     }
-    uint32_t step = wrong - PENALTY_FREE - 1;
-    return delay_of(step < PENALTY_STEPS ? step : PENALTY_STEPS - 1);
+    return delay_of(wrong - PENALTY_FREE - 1);
 }
 
-/* ---- delays ---- */
-
-/* A refusal that waits. It lies in the memory of its struct pending. */
-struct delayed {
-    struct pending *pending;
-    uint64_t due_ms; /* by the loop's clock */
-    struct delayed *next;
-};
-
-/* Sends the refusals that are due. */
-static void send_due(struct worker *w, uint64_t now_ms)
-{
-    for (unsigned step = 0; step < PENALTY_STEPS; step++) {
-        struct delayed *d;
-        while ((d = w->delayed[step].first) != NULL && d->due_ms <= now_ms) {
-            w->delayed[step].first = d->next;
-            d->pending->began_ns = clock_boot_ns(); /* the server took none of the delay */
-            pending_answered(d->pending);           /* frees it if its connection has closed */
-        }
-    }
-    pending_flush(w);
-}
-
-static void on_timer(uv_timer_t *timer);
-
-static void set_timer(struct worker *w)
-{
-    uint64_t next = UINT64_MAX;
-    for (unsigned step = 0; step < PENALTY_STEPS; step++) {
-        const struct delayed *d = w->delayed[step].first;
-        next = d != NULL && d->due_ms < next ? d->due_ms : next;
-    }
-    if (next != UINT64_MAX) {
-        uint64_t now = uv_now(&w->loop);
-        (void)uv_timer_start(&w->penalty, on_timer, next > now ? next - now : 0, 0);
-    }
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    struct worker *w = timer->loop->data;
-    send_due(w, uv_now(&w->loop));
-    set_timer(w);
-}
-
-/* Appends to the queue of this delay, whose refusals all wait for the same time. */
-static void enqueue(struct worker *w, struct delayed *d, uint64_t delay)
-{
-    unsigned step = 0;
-    while (delay_of(step) < delay) {
-        step++;
-    }
-    struct penalty_queue *q = &w->delayed[step];
-    if (q->first == NULL) {
-        q->first = d;
-    } else {
-        q->last->next = d;
-    }
-    q->last = d;
-}
+/* ---- refusals ---- */
 
 struct pending *penalty_begin(struct connection *c)
 {
     struct worker *w = c->worker;
-    uint64_t now = uv_now(&w->loop);
-    uint64_t delay = penalty_note(w->server->penalties, &c->peer, now);
+    uint64_t delay = penalty_note(w->server->penalties, &c->peer, uv_now(&w->loop));
     struct pending *p = delay > 0 ? pending_batch(w) : NULL;
-    struct delayed *d = p != NULL ? arena_take(&p->memory, sizeof *d) : NULL;
-    if (d == NULL) { /* also without memory: a refusal at once is better than none */
+    if (p == NULL ||
+        !delay_add(p, delay)) { /* without memory, a refusal at once is better than none */
         pending_destroy(p);
         return NULL;
     }
-    p->delayed = true;
-    *d = (struct delayed){p, now + delay, NULL};
-    enqueue(w, d, delay);
-    set_timer(w);
+    p->refusal = true;
     return p;
-}
-
-int penalty_open(struct worker *w)
-{
-    int e = uv_timer_init(&w->loop, &w->penalty);
-    return e != 0 ? e : uv_idle_init(&w->loop, &w->awake); /* for pending_answered() */
-}
-
-void penalty_close(struct worker *w)
-{
-    send_due(w, UINT64_MAX);
-    if (w->penalty.type != UV_UNKNOWN_HANDLE && !uv_is_closing((uv_handle_t *)&w->penalty)) {
-        uv_close((uv_handle_t *)&w->penalty, NULL);
-    }
 }

@@ -21,23 +21,15 @@
 #define PENALTY_FREE 9          /* wrong secrets of an address that are refused at once */
 #define PENALTY_FIRST_MS 10     /* delay of the next one */
 #define PENALTY_MOST_MS 1000    /* longest delay */
-#define PENALTY_STEPS 8         /* different delays: 10, 20, ..., 640, 1000 ms */
 #define PENALTY_FORGET_MS 60000 /* time without a wrong secret until an address begins anew */
 
 struct connection;
-struct delayed;
 struct penalties;
 struct pending;
 struct worker;
 
 int penalties_create(struct penalties **penalties, struct weir_error *error);
 void penalties_destroy(struct penalties *penalties); /* NULL is allowed */
-
-/* Refusals of a thread that wait for the same time, in the order in which they are due. */
-struct penalty_queue {
-    struct delayed *first;
-    struct delayed *last;
-};
 
 /* Counts a wrong secret of this address; now_ms is any steady clock. Returns by how many
  * milliseconds its refusal is to be delayed. */
@@ -48,9 +40,5 @@ uint64_t penalty_note(struct penalties *penalties, const struct address *peer, u
  * an object that the caller must pass to pending_keep(), with a function that puts the refusal.
  */
 struct pending *penalty_begin(struct connection *c);
-
-/* Opens and closes the timer of a thread. Closing sends the refusals that are still delayed. */
-int penalty_open(struct worker *w);
-void penalty_close(struct worker *w);
 
 #endif

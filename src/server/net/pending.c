@@ -44,6 +44,9 @@ void pending_destroy(struct pending *p)
         p->parts = part->next;
         pending_destroy(part);
     }
+    if (p->held) {
+        delay_give_place(p->worker);
+    }
     if (p->kept) {
         weir_rules_limit_let_go(p->key.found.told.limit);
     }
@@ -111,7 +114,8 @@ void pending_keep(struct pending *p, struct connection *c, pending_put_fn put)
     list->last = p;
     list->count += 1 + p->parts_count;
     struct worker_counts *counts = &c->worker->counts;
-    count_own(p->delayed ? &counts->delayed : &counts->deferred, 1);
+    count_own(&counts->delayed, p->refusal);
+    count_own(&counts->deferred, !p->refusal && !p->decided);
 }
 
 void pending_keep_part(struct pending *p, struct pending *batch, struct buffer *body,
@@ -128,7 +132,7 @@ void pending_keep_part(struct pending *p, struct pending *batch, struct buffer *
     batch->last_part = p;
     batch->parts_count++;
     batch->parts_out++;
-    batch->delayed = batch->delayed || p->delayed;
+    batch->refusal = batch->refusal || p->refusal;
 }
 
 void pending_end_parts(struct pending *batch, struct buffer *body)
@@ -253,7 +257,7 @@ void pending_release(struct connection *c)
 
 /* ---- ending ---- */
 
-/* Frees answered entries. Pending ones lose their connection, and are freed when
+/* Frees answered and delayed entries. Pending ones lose their connection, and are freed when
  * their answer comes. */
 void pending_abandon(struct connection *c)
 {
@@ -261,10 +265,15 @@ void pending_abandon(struct connection *c)
     delist(c);
     while (list->first != NULL) {
         struct pending *p = pop(list);
-        count_own(&c->worker->counts.abandoned, !p->delayed);
+        bool delayed = p->delay_place != 0;
+        count_own(&c->worker->counts.held_abandoned, delayed && p->held);
+        count_own(&c->worker->counts.abandoned, !p->refusal && !p->decided && !delayed);
         p->connection = NULL;
         p->next = NULL;
-        if (p->answered) {
+        if (delayed) {
+            delay_remove(p);
+        }
+        if (p->answered || delayed) {
             pending_destroy(p);
         }
     }

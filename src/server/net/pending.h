@@ -1,5 +1,6 @@
 /*
- * Answers that come later, from the store that a fleet shares.
+ * Answers that come later, from the store that a fleet shares, and replies that are delayed
+ * (delays.h).
  *
  * A struct pending is one request whose answer has not come, with all memory that is needed for it
  * from the connection down to the store (common/remote.h, R3): it lies at the beginning of its own
@@ -66,7 +67,11 @@ struct pending {
     unsigned parts_count;
     unsigned parts_out; /* parts that have no answer yet */
     bool answered;
-    bool delayed; /* the refusal of a wrong secret (penalty.h), or a batch that has one */
+    bool decided;       /* no store was asked: the answer was known when the place was kept */
+    bool refusal;       /* the refusal of a wrong secret (penalty.h), or a batch that has one */
+    bool held;          /* has a place for held replies (delays.h) */
+    size_t delay_place; /* its number in the heap of delays, from 1 on; 0: it is not delayed */
+    uint64_t due_ms;    /* when its delay ends, by the loop's clock */
     pending_put_fn put;
     uint64_t began_ns;
     int error; /* 0, or WEIR_E... */
@@ -90,6 +95,12 @@ struct pending_list {
     struct connection *next;      /* in worker->ready, the list of those with answers to write */
     struct connection **previous; /* link that points here; NULL: not in worker->ready */
 };
+
+/* Returns whether the next reply of the connection is held back. */
+static inline bool pending_is_held(const struct pending_list *list)
+{
+    return list->first != NULL && list->first->held && list->first->delay_place != 0;
+}
 
 static inline bool pending_has_room(const struct pending_list *list)
 {

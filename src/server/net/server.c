@@ -325,6 +325,7 @@ void server_stop(struct server *server)
     }
     free(server->workers);
     live_close_beside(server->adhoc);
+    block_notes_finish(&server->adhoc_notes);
     tally_destroy(server->clients);
     tally_destroy(server->operators);
     reservations_destroy(server->reservations);

@@ -14,7 +14,8 @@
  *   connection_accept.c, connection_time.c  when connections begin, and when they have lasted too long
  *   crowd.c, tally.c  which connection makes room for another; counts by address
  *   overload.c    finds input that is too old to be decided
- *   penalty.c     delays the refusal of wrong secrets
+ *   penalty.c     counts wrong secrets, whose refusal is delayed
+ *   delays.c      replies that wait for a time
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
  *   pending.c     keeps replies in order when an answer comes later
  *   ../resp, ../http   one protocol each: bytes -> questions -> bytes
@@ -30,6 +31,7 @@
 
 #include <weir_rules.h>
 
+#include "common/block_notes.h"
 #include "common/buffer.h"
 #include "common/text.h"
 #include "rules/value/address.h"
@@ -166,7 +168,8 @@ struct server {
     struct server_options options;
     struct weir_rules *rules;
     struct server_fleet fleet;
-    struct weir *adhoc;    /* NULL: off */
+    struct weir *adhoc; /* NULL: off */
+    struct block_notes adhoc_notes;
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
     struct denied_log *denied_log; /* server/admin/denied_log.h */

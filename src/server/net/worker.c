@@ -71,7 +71,7 @@ static void check_connections(struct worker *w, uint64_t now_ms)
 static void close_last(struct worker *w)
 {
     close_handle((uv_handle_t *)&w->tick);
-    penalty_close(w);
+    delays_close(w);
     close_handle((uv_handle_t *)&w->after_poll);
     close_handle((uv_handle_t *)&w->before_sleep);
     close_handle((uv_handle_t *)&w->awake);
@@ -148,6 +148,7 @@ static void on_stop(uv_async_t *async)
     w->stopping = true;
     w->stopped_ms = uv_now(&w->loop);
     close_first(w);
+    delays_end_by(w, w->stopped_ms + SERVER_DRAIN_MS / 2);
     for (struct connection *c = w->connections; c != NULL; c = c->next) {
         connection_stop(c);
     }
@@ -216,7 +217,7 @@ static int open_handles(struct worker *w)
 {
     int e = uv_async_init(&w->loop, &w->stop, on_stop);
     e = e != 0 ? e : uv_async_init(&w->loop, &w->ping, on_ping);
-    e = e != 0 ? e : penalty_open(w);
+    e = e != 0 ? e : delays_open(w);
     e = e != 0 ? e : uv_async_init(&w->loop, &w->room, on_room);
     if (e != 0) {
         return e;

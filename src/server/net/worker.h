@@ -5,6 +5,7 @@
 #include "base/atomic.h"
 #include "common/histogram.h"
 #include "server/net/connection.h"
+#include "server/net/delays.h"
 #include "server/net/overload.h"
 #include "server/net/penalty.h"
 
@@ -17,6 +18,7 @@ struct worker_counts {
     uint64_t refused_address;                      /* connections beyond the bound of one address */
     uint64_t replaced;                /* closed to make room, by the bound of the server */
     uint64_t replaced_address;        /* the same, by the bound of their address */
+    uint64_t replaced_bytes;          /* those that kept the most bytes of their thread */
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
     uint64_t forwarded_ignored;       /* requests whose fields about the client were not believed */
     uint64_t forwarded_refused;       /* requests whose fields leave the client's address unclear */
@@ -25,6 +27,10 @@ struct worker_counts {
     uint64_t deferred;                /* requests whose answer came, or will come, later */
     uint64_t abandoned;               /* deferred requests whose client closed before the answer */
     uint64_t delayed;                 /* refusals of wrong secrets that were delayed */
+    uint64_t held;                    /* replies to gateways that were held back */
+    uint64_t holding;                 /* of these, replies that are held back now */
+    uint64_t held_abandoned; /* of these, replies whose client left before they were sent */
+    uint64_t unheld;         /* questions of gateways for whose reply there was no place */
 };
 
 struct worker {
@@ -68,8 +74,7 @@ struct worker {
     struct connection *ready; /* list of connections that have answers to write */
     uv_check_t after_poll;
     uv_prepare_t before_sleep;
-    struct penalty_queue delayed[PENALTY_STEPS]; /* refusals of wrong secrets that wait */
-    uv_timer_t penalty;                          /* until the first of them is due */
+    struct delays delays;
     uv_idle_t awake;   /* active while there are answers to write: the loop must not sleep */
     uint64_t leave_ms; /* while stopping: until when the fleet may give back; 0: not asked yet */
     struct worker_counts counts;

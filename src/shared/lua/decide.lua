@@ -1,14 +1,15 @@
 -- One call: ARGV is a verb and, for each key, algorithm, quota, debt, a, b, cost and one number more:
 -- how long a check may wait, when the units of a refund were charged (FOREVER: just now; leaky_bucket:
--- when their place ends), until when a block lasts, or with blockfor how long. `undo` is a refund that
--- adds nothing; for a token bucket its number is when the bucket would have been full after the charge.
+-- when their place ends), until when a block lasts, or with blockfor and banfor how long. `undo` is a
+-- refund that adds nothing; for a token bucket its number is when the bucket would have been full after
+-- the charge.
 -- After all of them may come one number for each key (`beyond`): the units that a bucket of a `synced`
 -- limit can owe, other than by its debt (shared/synced/sync.h).
 -- Several keys are checked all or nothing: look at all, and only if all allow, charge all.
 --
--- Answers {verdict, blocked, remaining, granted, retry, reset, delay, stamp, limit}: of the limit that
--- binds; block, unblock and reset answer 1 or 0. Times in us; retry and reset -1: never. The verb
--- `lease` is of one key: lease.lua.
+-- Answers {verdict, blocked (1, or 2 by a ban), remaining, granted, retry, reset, delay, stamp, limit}: of
+-- the limit that binds; block, ban, unblock and reset answer 1 or 0. Times in us; retry and reset -1:
+-- never. The verb `lease` is of one key: lease.lua.
 local parts = {}
 local all = verb == 'check' or verb == 'upto' or verb == 'lease' and ARGV[7] ~= '0'
 local behind = verb == 'lease' and #ARGV or #KEYS * 7 + 1
@@ -61,12 +62,19 @@ if rare then
             ops.mark(p)
         end
         return was and 1 or 0
-    elseif verb == 'block' or verb == 'blockfor' then
-        p.block = verb == 'block' and p.wait or min(now + p.wait, FOREVER)
-        if p.block <= now then
+    elseif verb == 'block' or verb == 'blockfor' or verb == 'banfor' then
+        -- The end of a ban is odd, that of a block even, as in the tables of the nodes.
+        local ban = verb == 'banfor' and 1 or 0
+        local till = verb == 'block' and p.wait or min(now + p.wait, FOREVER)
+        if till <= now then
             return 0
         end
-        ops.mark(p)
+        till = till - (till + ban) % 2
+        till = till > now and till or till + 2
+        if ban == 0 or p.block < till then -- a block that ends later is not replaced by a ban
+            p.block = till
+            ops.mark(p)
+        end
         return 1
     elseif verb == 'penalize' then
         charged = ops.charge(p)
@@ -121,7 +129,7 @@ for i = 1, #parts do
 end
 local answer = {
     binding.verdict,
-    binding.blocked and 1 or 0,
+    binding.blocked and 1 + binding.block % 2 or 0,
     binding.remaining,
     charged or binding.granted,
     binding.retry < FOREVER and binding.retry or -1,

@@ -34,9 +34,9 @@ static uint64_t blocked_ns(const struct sync_view *v, uint64_t now_ns)
 
 /* Makes the answer that of a blocked key, as decide.lua does: DENY unless it is NEVER; retry and
  * reset are not before the end of the block. */
-static void block(uint64_t left_ns, struct weir_answer *answer)
+static void block(const struct sync_view *v, uint64_t left_ns, struct weir_answer *answer)
 {
-    answer->flags |= WEIR_FLAG_BLOCKED;
+    answer->flags |= WEIR_FLAG_BLOCKED | (v->block_us % 2 != 0 ? WEIR_FLAG_BANNED : 0);
     answer->remaining = 0;
     answer->reset_after_ns = max_u64(answer->reset_after_ns, left_ns);
     if (answer->verdict != WEIR_NEVER) {
@@ -74,7 +74,7 @@ void sync_view_ask(struct sync_view *v, const struct store_params *p, uint64_t c
     }
     row->describe(v, p, cost, now_ns, answer);
     if (left_ns != 0) {
-        block(left_ns, answer);
+        block(v, left_ns, answer);
     }
 }
 
@@ -88,7 +88,7 @@ static struct weir_answer state_of(struct sync_view *v, const struct store_param
     row->age(v, p, now_ns);
     row->describe(v, p, 1, now_ns, &a);
     if (left_ns != 0) {
-        block(left_ns, &a);
+        block(v, left_ns, &a);
     }
     return a;
 }

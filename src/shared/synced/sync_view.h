@@ -53,7 +53,7 @@ struct sync_delta {
 struct sync_heard {
     uint64_t store_us;
     int64_t x, y, z;
-    uint64_t block_us; /* STORE_MOST: for ever */
+    uint64_t block_us; /* STORE_MOST: for ever; odd: a ban */
     uint64_t dropped;
 };
 

@@ -203,7 +203,8 @@ static void decide_by_plan(const struct fake_plan *p, const struct remote_questi
                                               .quota = 1000000,
                                               .remaining = cost,
                                               .granted = cost,
-                                              .retry_after_ns = p->retry_ns},
+                                              .retry_after_ns = p->retry_ns,
+                                              .delay_ns = p->delay_ns},
                                    .stamp = 12345,
                                    .found = 1};
 }

@@ -31,6 +31,7 @@ struct fake_plan {
     int verdict;  /* 0 means WEIR_ALLOW */
     unsigned flags;
     uint64_t retry_ns;
+    uint64_t delay_ns;
     int error;        /* of the later answer */
     int refuse;       /* WEIR_E...: ask() fails with it at once, without effect */
     unsigned at_once; /* every n-th question is answered at once; 0: none */

@@ -12,6 +12,9 @@ void loading_message(void *arg, const struct weir_rules_message *message)
     struct loading *l = arg;
     bool warned = message->severity == WEIR_RULES_WARNING;
     size_t room = sizeof l->told - l->len;
+    if (message->severity == WEIR_RULES_NOTE) {
+        return;
+    }
     int n = snprintf(l->told + l->len, room, "%u:%u: %s%s\n", message->line, message->column,
                      warned ? "warning: " : "", message->text);
     l->len = (size_t)n < room ? l->len + (size_t)n : sizeof l->told - 1;

@@ -29,6 +29,9 @@ static void hear(void *arg, const struct weir_rules_message *message)
     struct state_world *w = arg;
     const char *slash = strrchr(message->file, '/');
     size_t len = strlen(w->told);
+    if (message->severity == WEIR_RULES_NOTE) {
+        return;
+    }
     (void)snprintf(w->told + len, sizeof w->told - len, "%s: %s\n",
                    slash != NULL ? slash + 1 : message->file, message->text);
 }

@@ -189,11 +189,11 @@ static void a_blocked_part_denies_all(void **state)
 {
     struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 5, WEIR_MINUTE);
     struct weir_part p[2] = {part(w, "a", 1), part(w, "b", 1)};
-    assert_int_equal(weir_block_at(w, "b", 1, START + 77, START), 0);
+    assert_int_equal(weir_block_at(w, "b", 1, START + 78, START), 0);
     struct weir_answer a = ask_all(p, 2, START);
     assert_int_equal(a.verdict, WEIR_DENY);
     assert_int_equal(a.limit, 1);
-    assert_int_equal(a.retry_after_ns, 77);
+    assert_int_equal(a.retry_after_ns, 78);
     assert_int_equal(a.flags, WEIR_FLAG_BLOCKED);
     assert_int_equal(unit_peek(w, "a", 1, START).remaining, 5);
     weir_close(w);

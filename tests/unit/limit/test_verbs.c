@@ -280,10 +280,12 @@ static void a_second_block_replaces_the_first(void **state)
 {
     struct weir *w = unit_limit(WEIR_TOKEN_BUCKET, 10, WEIR_MINUTE);
     assert_int_equal(weir_block_at(w, "k", 1, START + 10, START), 0);
-    assert_int_equal(weir_block_at(w, "k", 1, START + 5, START), 0);
-    assert_int_equal(unit_check(w, "k", 1, START).retry_after_ns, 5);
+    assert_int_equal(weir_block_at(w, "k", 1, START + 6, START), 0);
+    assert_int_equal(unit_check(w, "k", 1, START).retry_after_ns, 6);
     assert_int_equal(weir_block_at(w, "k", 1, START + 50, START), 0);
     assert_int_equal(unit_check(w, "k", 1, START).retry_after_ns, 50);
+    assert_int_equal(weir_block_at(w, "k", 1, START + 1, START), 0); /* ends are even, and later */
+    assert_int_equal(unit_check(w, "k", 1, START).retry_after_ns, 2);
     assert_int_equal(unit_stats(w).blocks, 1);
     assert_int_equal(weir_unblock(w, "k", 1), 1);
     assert_int_equal(unit_check(w, "k", 1, START).verdict, WEIR_ALLOW);

@@ -61,7 +61,7 @@ static void act(const struct blocks *b, struct model *m, uint64_t now, uint64_t 
     unsigned others = live(m, now) - (m->until[i] > now);
     int e = blocks_set(b, tag_of(i), until, now);
     assert_int_equal(e, others < b->max ? 0 : WEIR_EFULL);
-    if (e == 0) {
+    if (e == 0 && (!block_is_ban(until) || m->until[i] < until)) { /* a ban shortens no block */
         m->until[i] = until;
     }
 }
