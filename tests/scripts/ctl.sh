@@ -287,5 +287,21 @@ WEIR_ADMIN_SECRETS='one-admin
 other' WEIR_ADMIN=$admin timeout 60 "$weir" ctl reload >"$dir/said" 2>"$dir/complaint" </dev/null || die "WEIR_ADMIN_SECRETS"
 rc=0; WEIR_ADMIN_SECRET='a b' timeout 60 "$weir" ctl --admin "$admin" status >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
 [ "$rc" = 2 ] || die "a secret with a blank: exit $rc"
+
+# Only the secrets fail: the rules are new, and the message says so.
+sed -i 's|rate: 2/h|rate: 3/h|' "$dir/rules.yaml"
+cp "$dir/admin" "$dir/own"
+: >"$dir/check"
+ctl 1 --secret-file "$dir/own" reload
+complains "the new rules are in effect, but the old secrets stay: "
+grep -q 'reload failed.*the old secrets stay' "$dir/err" || die "the audit does not say what failed"
+ctl 0 --secret-file "$dir/own" limits api
+says ' 3/h '
+echo one-check >"$dir/check"
+echo 'limits: [{name: api, key: [user], rate: often}]' >"$dir/rules.yaml"
+ctl 1 --secret-file "$dir/own" reload
+complains "the old rules stay: "
+cp "$dir/good.yaml" "$dir/rules.yaml"
+
 timeout 60 "$weir" top --admin "$admin" --secret-file "$dir/admin" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top with a secret"
 stop
