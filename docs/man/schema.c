@@ -16,8 +16,7 @@
 #include "rules/file/fields.h"
 
 #define NUMBER "[0-9][0-9_.]*"
-#define RATE_PATTERN                                                                               \
-    "^\\s*(unlimited|" NUMBER "\\s*[kMGT]?\\s*/\\s*([a-z]+|(" NUMBER "\\s*[a-z]+\\s*)+))\\s*$"
+#define RATE NUMBER "\\s*[kMGT]?\\s*/\\s*([a-z]+|(" NUMBER "\\s*[a-z]+\\s*)+)"
 #define NAME_PATTERN "^[A-Za-z0-9_.-]{1,63}$"
 #define URL_PATTERN "^redis(-sentinel|-cluster)?://.+$"
 #define SOURCE_PATTERN                                                                             \
@@ -89,7 +88,10 @@ static json_t *one_scalar(const struct field *f)
         return number(f);
     }
     if (f->type == &type_rate) {
-        return text_like(RATE_PATTERN);
+        return text_like("^\\s*" RATE "\\s*$");
+    }
+    if (f->type == &type_limit_rate) {
+        return text_like("^\\s*(unlimited|" RATE ")\\s*$");
     }
     if (strcmp(f->name, "version") == 0) {
         return json_pack("{s:[i,s]}", "enum", 1, "1");

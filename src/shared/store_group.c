@@ -74,7 +74,7 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
         struct weir_answer answer;
         store_limit_failed(p->part, a->asked->verb, now_ns, &answer);
         answer.limit = i;
-        answer_join(&g->answer, &answer, first);
+        (void)answer_join(&g->answer, &answer, first);
         first = false;
     }
 }

@@ -100,16 +100,18 @@ static bool binds(const struct weir_answer *a, const struct weir_answer *before)
                                     : a->retry_after_ns > before->retry_after_ns;
 }
 
-void answer_join(struct weir_answer *sum, const struct weir_answer *a, bool first)
+bool answer_join(struct weir_answer *sum, const struct weir_answer *a, bool first)
 {
     uint64_t delay_ns = first ? a->delay_ns : max_u64(sum->delay_ns, a->delay_ns);
     unsigned flags = (first ? 0 : sum->flags) | a->flags;
-    if (first || binds(a, sum)) {
+    bool bound = first || binds(a, sum);
+    if (bound) {
         *sum = *a;
     }
     bool allowed = sum->verdict == WEIR_ALLOW;
     sum->flags |= flags & (REMOTE_DEGRADED | (allowed ? WEIR_FLAG_FULL : 0));
     sum->delay_ns = allowed ? delay_ns : 0;
+    return bound;
 }
 
 /* ---- the end ---- */
@@ -145,9 +147,10 @@ static int finish(struct store_question *a, uint64_t now_ns, struct remote_answe
     for (unsigned i = 0; i < a->groups_count; i++) {
         struct group *g = &a->groups[i];
         if (g->answered && g->error == 0) {
-            answer_join(&out->answer, &g->answer, first);
-            out->stamp = group_charge_ns(g, g->answer.limit, g->stamp_us * WEIR_MICROSECOND);
-            out->found = g->found;
+            if (answer_join(&out->answer, &g->answer, first)) {
+                out->stamp = group_charge_ns(g, g->answer.limit, g->stamp_us * WEIR_MICROSECOND);
+                out->found = g->found;
+            }
             first = false;
         }
         error = g->error != 0 ? g->error : error;

@@ -110,8 +110,8 @@ uint64_t group_charge_ns(const struct group *g, unsigned i, uint64_t time_ns);
 
 /* Joins `a` to the answers so far (`first`: there is none). As in weir_check_several(), an ALLOW
  * has the longest delay of all parts, and WEIR_FLAG_FULL if a full table let a part through
- * uncharged. */
-void answer_join(struct weir_answer *sum, const struct weir_answer *a, bool first);
+ * uncharged. Returns whether `a` binds rather than those before it. */
+bool answer_join(struct weir_answer *sum, const struct weir_answer *a, bool first);
 
 /* Counts an answered group. The last one that was pending answers the question. */
 void group_finish(struct group *g, uint64_t now_ns);

@@ -149,7 +149,6 @@ order of the names
 report all errors of a rule file
 print a rule file with all defaults filled in, and the memory of its limits
 a duration such as 90s or 1h30m
-the count is zero
 a whole number such as 100 or 1.5k
 has a dot segment with parameters, which servers read in different ways
 has dot segments and an encoded slash, which servers read in different ways

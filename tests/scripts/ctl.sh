@@ -128,6 +128,21 @@ ctl 0 key block api bob --for forever
 ctl 0 key get api bob
 says '^blocked +without end$'
 [ "$(check bob)" = 403 ] || die "a block without end is not a 403"
+
+# blocks
+ctl 0 key block api carol --for 1h --why 'asks too often'
+ctl 0 blocks
+says '^LIMIT +TIER +KEY +UNTIL +LEFT +BY +WHY$'
+says '^api +- +carol +20[0-9T:-]+Z +35[0-9]+s +admin 127.0.0.1 +asks too often$'
+says '^api +- +bob +unblocked +- +admin 127.0.0.1 +-$'
+ctl 0 key unblock api carol
+ctl 0 --json blocks api
+says '"key": "bob"'
+grep -q carol "$dir/said" && die "blocks lists a key that was unblocked"
+ctl 1 blocks nope
+complains "(404)"
+ctl 2 key reset api carol --why x
+complains "key reset has no --why"
 ctl 0 key unblock api bob
 [ "$(check bob)" = 200 ] || die "unblock did nothing"
 ctl 0 key penalize api bob --units 1
@@ -272,5 +287,21 @@ WEIR_ADMIN_SECRETS='one-admin
 other' WEIR_ADMIN=$admin timeout 60 "$weir" ctl reload >"$dir/said" 2>"$dir/complaint" </dev/null || die "WEIR_ADMIN_SECRETS"
 rc=0; WEIR_ADMIN_SECRET='a b' timeout 60 "$weir" ctl --admin "$admin" status >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
 [ "$rc" = 2 ] || die "a secret with a blank: exit $rc"
+
+# Only the secrets fail: the rules are new, and the message says so.
+sed -i 's|rate: 2/h|rate: 3/h|' "$dir/rules.yaml"
+cp "$dir/admin" "$dir/own"
+: >"$dir/check"
+ctl 1 --secret-file "$dir/own" reload
+complains "the new rules are in effect, but the old secrets stay: "
+grep -q 'reload failed.*the old secrets stay' "$dir/err" || die "the audit does not say what failed"
+ctl 0 --secret-file "$dir/own" limits api
+says ' 3/h '
+echo one-check >"$dir/check"
+echo 'limits: [{name: api, key: [user], rate: often}]' >"$dir/rules.yaml"
+ctl 1 --secret-file "$dir/own" reload
+complains "the old rules stay: "
+cp "$dir/good.yaml" "$dir/rules.yaml"
+
 timeout 60 "$weir" top --admin "$admin" --secret-file "$dir/admin" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top with a secret"
 stop

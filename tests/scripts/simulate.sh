@@ -119,7 +119,7 @@ refused "unknown algorithm 'tokenbucket'; did you mean 'token_bucket'?" --algori
 refused "unknown option '--shap'; did you mean '--shape'?" --shap edge
 refused "--rate: " --rate 10
 refused "--rate: " --rate 0/s
-refused "--rate: " --rate 5/month
+refused "found a rate per calendar month" --rate 5/month
 refused "token_bucket: " --rate 1/100ns --duration 1us --algorithm token_bucket
 refused "sliding_log: count 70000" --rate 70k/min --algorithm sliding_log
 refused "--clients: found '0', expected a whole number from 1 to 100000" --clients 0

@@ -233,8 +233,8 @@ static int run_top_denied(struct ctl *ctl)
 }
 
 const struct ctl_row ctl_server_rows[] = {
-    {"reload", "read the rule file again; exit status 1 if the old rules stay", "reload", 0, 0, 0,
-     .call = {"POST", "/v1/reload", NULL, {"", 0}}, .print = print_reload},
+    {"reload", "read rules and secrets again; exit status 1 if the old ones stay", "reload", 0, 0,
+     0, .call = {"POST", "/v1/reload", NULL, {"", 0}}, .print = print_reload},
     {"config", "print the rules and settings in effect, with defaults and listeners", "config", 0,
      0, 0, .run = run_config},
     {"log-level [LEVEL]", "print or set what is logged: error, warning, info, debug", "log-level",

@@ -44,6 +44,8 @@ static const struct cli_option options[] = {
     {"--burst", "N", "burst of token_bucket; default the count of the rate", cli_read_count,
      TO(limit.burst), 1},
     {"--queue", "N", "queue of leaky_bucket; default 0", cli_read_count, TO(limit.queue)},
+    {"--undelayed", "N", "units of that queue that need not wait; default 0", cli_read_count,
+     TO(limit.undelayed)},
     {"--unit", "s|ms|us|ns", "unit of timestamps and of a PERIOD that is a bare number; default s",
      replay_read_unit, TO(limit.unit_ns)},
     {"--explain", NULL, "add remaining, retry and reset, in that unit", cli_read_switch,
@@ -62,7 +64,8 @@ static int check(const struct replay_settings *s, const struct cli_given *given)
     } limit[] = {{"--algorithm", 0},
                  {"--rate", 0},
                  {"--burst", WEIR_TOKEN_BUCKET},
-                 {"--queue", WEIR_LEAKY_BUCKET}};
+                 {"--queue", WEIR_LEAKY_BUCKET},
+                 {"--undelayed", WEIR_LEAKY_BUCKET}};
     for (size_t i = 0; i < sizeof limit / sizeof limit[0]; i++) {
         int owner = limit[i].algorithm;
         if (cli_is_given(given, limit[i].option) && s->rules != NULL) {

@@ -178,6 +178,7 @@ static int plan_limit(struct replay_engine *e, struct weir_error *error)
     o.period_ns = e->limit.rate.period_ns;
     o.burst = e->limit.burst;
     o.queue = e->limit.queue;
+    o.undelayed = e->limit.undelayed;
     o.max_keys = 1; /* no table will be made */
     o.flags = WEIR_EXPLICIT_TIME;
     int failed = plan_make(&o, &filled, &plan, error);

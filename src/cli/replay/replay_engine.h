@@ -15,13 +15,14 @@
 #include "rules/value/quantity.h"
 
 struct replay_limit {
-    int algorithm;    /* enum weir_algorithm; 0: stepped_bucket */
-    int64_t capacity; /* stepped_bucket */
-    int64_t window;   /* stepped_bucket, in units of the timestamps */
-    struct rate rate; /* other algorithms, as in struct weir_options */
-    uint64_t burst;   /* " */
-    uint64_t queue;   /* " */
-    uint64_t unit_ns; /* unit of the timestamps */
+    int algorithm;      /* enum weir_algorithm; 0: stepped_bucket */
+    int64_t capacity;   /* stepped_bucket */
+    int64_t window;     /* stepped_bucket, in units of the timestamps */
+    struct rate rate;   /* other algorithms, as in struct weir_options */
+    uint64_t burst;     /* " */
+    uint64_t queue;     /* " */
+    uint64_t undelayed; /* " */
+    uint64_t unit_ns;   /* unit of the timestamps */
 };
 
 /* Stands for a time that never comes. */

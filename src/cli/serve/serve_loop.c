@@ -21,7 +21,7 @@ static void reload(struct serve_loop *l, const char *why)
     if (e == 0) {
         notify_send(l->notify, "READY=1\nSTATUS=serving");
     } else {
-        notify_send(l->notify, "READY=1\nSTATUS=serving with the old rules: %s", error.text);
+        notify_send(l->notify, "READY=1\nSTATUS=serving; %s", error.text);
     }
 }
 

@@ -386,7 +386,9 @@ static void read_rate(struct reader *r, const struct field *f, const struct node
     if (expect_scalar(r, node, f->expects) == NULL) {
         return;
     }
-    if (rate_parse_limit(node->scalar, &rate, &error) != 0) {
+    bool limit = f->type == &type_limit_rate;
+    if ((limit ? rate_parse_limit(node->scalar, &rate, &error)
+               : rate_parse(node->scalar, 0, &rate, &error)) != 0) {
         problem(r->problems, node->place, "%s", error.text);
     } else if (rate.period_ns < PERIOD_MIN_NS || rate.period_ns > PERIOD_MAX_NS) {
         unexpected(r, node, "a period from 1us to 36525day");
@@ -402,6 +404,8 @@ static void show_rate(const struct show *s, const void *value)
 }
 
 const struct field_type type_rate = {
+    .size = sizeof(struct rate), .read = read_rate, .show = show_rate};
+const struct field_type type_limit_rate = {
     .size = sizeof(struct rate), .read = read_rate, .show = show_rate};
 
 /* ---- words ---- */

@@ -161,6 +161,8 @@ extern const struct field_type type_count, type_size, type_duration;
 extern const struct field_type type_small, type_percent;
 /* A struct rate, a bool, an int that is the number of one of the choices. */
 extern const struct field_type type_rate, type_bool, type_choice;
+/* A struct rate that may be 0 or unlimited (rate_kind()). */
+extern const struct field_type type_limit_rate;
 /* A struct that field.section describes. */
 extern const struct field_type type_map;
 

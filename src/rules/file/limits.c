@@ -187,7 +187,7 @@ static const struct field limit_fields[] = {
      "how it counts", &type_algorithm, LIMIT(algorithm), .initial = "token_bucket",
      .choices = algorithm_names, .change = CHANGE_KEYS},
     {"rate", "a rate such as 100/min, or unlimited",
-     "the units that a key gets in each period; 0/s denies every request", &type_rate,
+     "the units that a key gets in each period; 0/s denies every request", &type_limit_rate,
      LIMIT(base.rate), .required = true},
     {"burst", "a count of at least 1, such as 150 or 2k",
      "token_bucket: the most units that can be taken at once", &type_count, LIMIT(base.burst),

@@ -69,7 +69,7 @@ static void show_table(const struct show *s, const struct setting *setting)
 
 static const struct field tier_fields[] = {
     {"rate", "a rate such as 100/min, or unlimited",
-     "the units that a key gets in each period; 0/s denies every request", &type_rate,
+     "the units that a key gets in each period; 0/s denies every request", &type_limit_rate,
      SETTING(rate), .unset = "the limit's"},
     {"burst", "a count of at least 1, such as 150 or 2k",
      "token_bucket: the most units that can be taken at once", &type_count, SETTING(burst),

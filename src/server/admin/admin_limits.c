@@ -271,8 +271,8 @@ static void run_reload(struct exchange *x)
         admin_audit(x, "reload", LOG_COUNT("generation", now));
         admin_reply_json(
             x, 200, json_pack("{s:I, s:O}", "generation", (json_int_t)now, "messages", messages));
-    } else { /* also if only the secrets failed: then the rules are new */
-        admin_audit(x, "reload refused", LOG_COUNT("generation", server_generation(x->server)));
+    } else {
+        admin_audit(x, "reload failed", LOG_STRING("why", error.text));
         admin_reply_refused(x, WEIR_ERULES, &error, messages);
     }
     json_decref(messages);

@@ -173,7 +173,10 @@ static void make_room(struct worker *w, size_t (*has)(const struct connection *c
         most = has(c) > has(most) ? c : most;
     }
     if (most != NULL) {
-        count_own(&w->counts.timed_out, 1);
+        static struct log_limit limit;
+        count_own(&w->counts.replaced_bytes, 1);
+        connection_tell(most, &limit, LEVEL_WARNING, "connection closed",
+                        "it made room for others: it kept the most bytes of its thread");
         connection_close(most);
     }
 }

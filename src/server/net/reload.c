@@ -1,6 +1,7 @@
 /* Reads the rules and the secrets again, while requests are answered. */
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "common/log.h"
 #include "rules/live/live.h"
 #include "server/http/http_routes.h"
@@ -92,15 +93,18 @@ static int reload_secrets(struct server *server, struct weir_error *error)
 }
 
 /* Rules and secrets are reloaded independently: an error in the rules must not keep a secret
- * valid that has been removed. */
+ * valid that has been removed. The error says which of them are the old ones. */
 int server_reload(struct server *server, struct weir_error *error)
 {
     struct weir_error of_rules;
     struct weir_error of_secrets;
     int secrets = reload_secrets(server, &of_secrets);
     int rules = reload_rules(server, &of_rules);
-    if (error != NULL && (rules != 0 || secrets != 0)) {
-        *error = rules != 0 ? of_rules : of_secrets;
+    if (rules != 0) {
+        return fail(error, rules, "the old rules stay: %s", of_rules.text);
     }
-    return rules != 0 ? rules : secrets;
+    return secrets == 0
+               ? 0
+               : fail(error, secrets, "the new rules are in effect, but the old secrets stay: %s",
+                      of_secrets.text);
 }

@@ -18,6 +18,7 @@ struct worker_counts {
     uint64_t refused_address;                      /* connections beyond the bound of one address */
     uint64_t replaced;                /* closed to make room, by the bound of the server */
     uint64_t replaced_address;        /* the same, by the bound of their address */
+    uint64_t replaced_bytes;          /* those that kept the most bytes of their thread */
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
     uint64_t forwarded_ignored;       /* requests whose fields about the client were not believed */
     uint64_t forwarded_refused;       /* requests whose fields leave the client's address unclear */

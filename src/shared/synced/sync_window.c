@@ -165,7 +165,7 @@ static uint64_t until_ns(const struct sync_view *v, const struct store_params *p
                          uint64_t now_ns)
 {
     if (!v->known) {
-        return sync_ns_of_us(p->a); /* no window is known yet: a whole one */
+        return sync_ns_of_us((uint64_t)after * p->a); /* the current one may have just begun */
     }
     uint64_t begin_us = begin_of(v, p, v->window + after);
     return sync_ns_of_us(sub_floor0(begin_us, sync_earliest_us(v, now_ns)));

@@ -11,6 +11,7 @@ struct question {
     unsigned limit;
     bool answered;
     uint64_t asked_ns;
+    struct question *next;
 };
 
 static void note(struct traffic *t, unsigned i, uint64_t asked_ns, const struct weir_answer *a)
@@ -32,7 +33,15 @@ static void on_answer(void *arg, int error, const struct weir_answer *answer)
     q->traffic->twice += q->answered || error != 0;
     q->answered = true;
     note(q->traffic, q->limit, q->asked_ns, answer);
-    free(q);
+}
+
+static void free_questions(struct traffic *t)
+{
+    while (t->questions != NULL) {
+        struct question *q = t->questions;
+        t->questions = q->next;
+        free(q);
+    }
 }
 
 static void ask(struct traffic *t, unsigned i)
@@ -40,15 +49,15 @@ static void ask(struct traffic *t, unsigned i)
     struct question *q = malloc(sizeof *q);
     struct weir_answer a;
     struct weir_question ask = {.key = t->key, .key_len = strlen(t->key), .cost = 1};
-    *q = (struct question){.traffic = t, .limit = i, .asked_ns = clock_boot_ns()};
-    uint64_t asked_ns = q->asked_ns;
+    *q = (struct question){
+        .traffic = t, .limit = i, .asked_ns = clock_boot_ns(), .next = t->questions};
+    t->questions = q;
     t->count[i].asked++;
     int said = weir_fleet_ask(t->limit[i], &ask, &a, on_answer, q);
     if (said == 1) {
-        free(q);
-        note(t, i, asked_ns, &a);
+        q->answered = true;
+        note(t, i, q->asked_ns, &a);
     } else if (said != 0) {
-        free(q);
         t->twice++; /* must not happen: on_store_failure decides */
     }
 }
@@ -114,6 +123,7 @@ bool traffic_drain(struct traffic *t)
             turn(t, 10);
         }
     }
+    free_questions(t);
     return true;
 }
 

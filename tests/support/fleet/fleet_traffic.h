@@ -29,6 +29,7 @@ struct traffic {
     struct traffic_count count[TRAFFIC_LIMITS];
     uint64_t longest_ns; /* from a question to its answer */
     uint64_t next_ns;
+    struct question *questions; /* kept until traffic_drain(), so that a second answer is seen */
     uint64_t twice; /* second answers, answers with an error, and refused questions: must stay 0 */
 };
 
@@ -39,7 +40,7 @@ void traffic_run(struct traffic *t, unsigned ms);
  * 20 s. */
 int traffic_until_good(struct traffic *t);
 
-/* Stops asking and waits for the pending answers. Returns false if one is missing after 10 s. */
+/* Stops asking, waits for the pending answers and frees the questions. Returns false if one is missing after 10 s. */
 bool traffic_drain(struct traffic *t);
 
 /* Peeks how many units of limit i the store has charged. Returns -1 if the store does not

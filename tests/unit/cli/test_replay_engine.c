@@ -157,6 +157,7 @@ static struct both open_both(struct oracle_random *g, const struct oracle_rule *
                              .rate = {r->count, r->period_ns},
                              .burst = r->burst,
                              .queue = r->queue,
+                             .undelayed = r->undelayed,
                              .unit_ns = 1};
     struct both b;
     struct weir_error error;
@@ -165,6 +166,7 @@ static struct both open_both(struct oracle_random *g, const struct oracle_rule *
     o.period_ns = r->period_ns;
     o.burst = r->burst;
     o.queue = r->queue;
+    o.undelayed = r->undelayed;
     o.max_keys = 1000;
     o.flags = WEIR_EXPLICIT_TIME;
     if (weir_open(&b.w, &o, &error) != 0) {
@@ -416,7 +418,10 @@ static void words_of(const struct oracle_vector *v, char *words, size_t size)
         n += snprintf(words + n, size - n, " --burst %" PRIu64, r->burst);
     }
     if (r->queue != 0) {
-        snprintf(words + n, size - n, " --queue %" PRIu64, r->queue);
+        n += snprintf(words + n, size - n, " --queue %" PRIu64, r->queue);
+    }
+    if (r->undelayed != 0) {
+        snprintf(words + n, size - n, " --undelayed %" PRIu64, r->undelayed);
     }
 }
 

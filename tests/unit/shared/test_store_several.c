@@ -49,6 +49,21 @@ static void in_a_cluster_who_denies_gives_the_others_their_units_back(void **sta
                         "1 weir:1:a:t:{ralice} undo 1 10 10 100000 0 3 1123456 ");
 }
 
+static void the_stamp_is_that_of_the_group_that_binds(void **state)
+{
+    struct remote_part parts[] = {
+        part(limit("a", 10, REMOTE_EXACT, REMOTE_FAIL_OPEN), "alice", 1),
+        part(limit("b", 20, REMOTE_EXACT, REMOTE_FAIL_OPEN), "tenant", 1)};
+    struct store_reply scarce = fake_reply(WEIR_ALLOW, 3, 0, 0);
+    scarce.integers[7] = 111111; /* when the store has charged it, in us */
+    assert_int_equal(ask_parts(REMOTE_CHECK, parts, 2, 0, NOW), REMOTE_PENDING);
+    fake_end(0, CLIENT_REPLIED, &scarce, NOW);
+    reply(0, WEIR_ALLOW, 19, 0, 0);
+    assert_int_equal(t.answers, 1);
+    assert_int_equal(t.answer.answer.limit, 0);
+    assert_int_equal(t.answer.stamp, 111111 * WEIR_MICROSECOND);
+}
+
 static void a_shard_keeps_limits_together_in_a_cluster(void **state)
 {
     struct remote_part parts[] = {
@@ -194,6 +209,7 @@ int main(void)
         TEST(limits_in_one_place_are_one_call),
         TEST(each_bucket_of_a_call_is_told_how_long_the_caller_would_wait),
         IN_CLUSTER(in_a_cluster_who_denies_gives_the_others_their_units_back),
+        IN_CLUSTER(the_stamp_is_that_of_the_group_that_binds),
         IN_CLUSTER(a_shard_keeps_limits_together_in_a_cluster),
         TEST(local_limits_go_first_and_get_their_units_back),
         TEST(a_full_local_limit_that_charged_nothing_says_so_and_gets_nothing_back),

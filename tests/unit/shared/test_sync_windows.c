@@ -115,6 +115,14 @@ static void a_round_trip_of_several_windows_makes_a_call_fit_into_each(void **st
     }
 }
 
+/* Units of a window weigh until the end of the next one. */
+static void a_new_key_of_a_sliding_window_is_fresh_after_two_windows(void **state)
+{
+    struct weir_answer a = fake_ask(node, window(WEIR_SLIDING_WINDOW), "k", 1, T0);
+    assert_int_equal(a.verdict, WEIR_ALLOW);
+    assert_int_equal(a.reset_after_ns, 2 * WEIR_SECOND);
+}
+
 static void a_sliding_windows_older_part_is_told_beside(void **state)
 {
     struct store_limit *l = window(WEIR_SLIDING_WINDOW);
@@ -212,6 +220,7 @@ int main(void)
         TEST(calendar_months_begin_by_the_stores_time),
         TEST(a_call_in_doubt_about_its_window_must_fit_into_both),
         TEST(a_round_trip_of_several_windows_makes_a_call_fit_into_each),
+        TEST(a_new_key_of_a_sliding_window_is_fresh_after_two_windows),
         TEST(a_sliding_windows_older_part_is_told_beside),
         TEST(units_of_windows_that_nobody_knows_are_dropped_and_counted),
         TEST(units_admitted_before_the_window_was_known_count_in_both),
