@@ -163,8 +163,8 @@ pattern() {
 }
 
 missing=0
-for file in rules/file/document rules/file/fields rules/file/files rules/file/config rules/file/limits rules/file/consistency \
-    rules/file/tiers rules/file/conditions rules/file/sections rules/file/adhoc rules/file/config_check rules/file/problems \
+for file in rules/yaml/document rules/file/fields rules/file/files rules/file/config rules/file/limits rules/file/consistency \
+    rules/file/tiers rules/file/conditions rules/file/sections rules/file/adhoc rules/file/config_check rules/yaml/problems \
     rules/file/attributes rules/file/warnings \
     rules/compiled/ruleset rules/value/number rules/value/quantity rules/value/csv rules/value/address rules/value/path \
     rules/value/pattern cli/config/config_command cli/config/config_store; do

@@ -76,8 +76,8 @@ grep -q "127.0.0.1:$port: cannot be listened on: Address already in use" "$dir/e
 
 # redis-cli
 says PONG PING
-says 'allow api 1000 999 0 86400 0 ' WEIR.CHECK api alice
-says 'verdict allow limit api quota 1000 remaining 999 retry_after_ms 0 reset_after_ms 86400 delay_ms 0 flags ' \
+says 'allow api 1000 999 0 86400 0  limit' WEIR.CHECK api alice
+says 'verdict allow limit api quota 1000 remaining 999 retry_after_ms 0 reset_after_ms 86400 delay_ms 0 flags  reason limit' \
     -3 WEIR.CHECK api erin
 says '0 16 15 -1 2' CL.THROTTLE k 15 30 60
 says '1 5 5 -1 0' CL.THROTTLE j 4 6 60 6
@@ -190,7 +190,7 @@ else
 fi
 
 # SIGHUP: new rules, old counts; bad rules change nothing.
-says 'allow api 1000 999 0 86400 0 ' WEIR.CHECK api dave
+says 'allow api 1000 999 0 86400 0  limit' WEIR.CHECK api dave
 sed -i 's|1000/day|2000/day|' "$dir/rules.yaml"
 kill -HUP "$pid"
 until_true grep -q "rules reloaded" "$dir/err"

@@ -1,6 +1,6 @@
 /* weir ctl limits, put, delete: shows, adds, replaces and removes limits. */
 #include "cli/ctl/ctl.h"
-#include "rules/file/document.h"
+#include "rules/yaml/document.h"
 #include "rules/value/quantity.h"
 
 /* ---- showing ---- */

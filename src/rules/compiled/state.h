@@ -26,7 +26,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "rules/file/problems.h"
+#include "rules/yaml/problems.h"
 
 struct rule;
 struct ruleset;

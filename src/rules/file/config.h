@@ -10,7 +10,7 @@
 #define WEIR_RULES_FILE_CONFIG_H
 
 #include "common/arena.h"
-#include "rules/file/problems.h"
+#include "rules/yaml/problems.h"
 #include "rules/value/address.h"
 #include "rules/value/quantity.h"
 #include "rules/value/text_map.h"

@@ -2,7 +2,7 @@
 #include "base/maths.h"
 #include "rules/file/adhoc.h"
 #include "rules/file/consistency.h"
-#include "rules/file/document.h"
+#include "rules/yaml/document.h"
 #include "rules/file/limits.h"
 
 uint64_t config_bytes(const struct config *config, struct problems *problems)

@@ -6,7 +6,7 @@
 #define WEIR_RULES_FILE_FIELDS_H
 
 #include "rules/file/config.h"
-#include "rules/file/document.h"
+#include "rules/yaml/document.h"
 #include "rules/file/show.h"
 #include "rules/value/suggest.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "rules/file/document.h"
+#include "rules/yaml/document.h"
 #include "rules/live/live_show.h"
 #include "server/admin/admin.h"
 #include "server/admin/numbers.h"

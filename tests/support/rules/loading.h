@@ -6,7 +6,7 @@
 #include <weir_rules.h>
 
 #include "common/text.h"
-#include "rules/file/problems.h"
+#include "rules/yaml/problems.h"
 
 /* The messages: "line:column: text" and a line end each; a warning begins with "warning: ". */
 struct loading {

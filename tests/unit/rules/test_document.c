@@ -1,5 +1,5 @@
 /* A YAML text as a tree, or what is wrong with it and where; nothing in a file takes long. */
-#include "rules/file/document.h"
+#include "rules/yaml/document.h"
 #include "support/rules/loading.h"
 #include "support/engine/unit_limiter.h"
 

@@ -2,13 +2,13 @@
  * A YAML text as a tree of scalars, lists and maps, each with its place in the text. Keys of a map
  * are unique. Anchors and aliases work; what they expand to is bounded.
  */
-#ifndef WEIR_RULES_FILE_DOCUMENT_H
-#define WEIR_RULES_FILE_DOCUMENT_H
+#ifndef WEIR_RULES_YAML_DOCUMENT_H
+#define WEIR_RULES_YAML_DOCUMENT_H
 
 #include <stdbool.h>
 
 #include "common/arena.h"
-#include "rules/file/problems.h"
+#include "rules/yaml/problems.h"
 #include "rules/value/quote.h"
 
 enum node_kind { NODE_SCALAR, NODE_LIST, NODE_MAP };

@@ -1,4 +1,4 @@
-#include "rules/file/document.h"
+#include "rules/yaml/document.h"
 
 #include <yaml.h>
 

@@ -1,4 +1,4 @@
-#include "rules/file/problems.h"
+#include "rules/yaml/problems.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

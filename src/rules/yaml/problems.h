@@ -1,6 +1,6 @@
 /* Problems of a rule file: collected while it is read, then reported in the order of the file. */
-#ifndef WEIR_RULES_FILE_PROBLEMS_H
-#define WEIR_RULES_FILE_PROBLEMS_H
+#ifndef WEIR_RULES_YAML_PROBLEMS_H
+#define WEIR_RULES_YAML_PROBLEMS_H
 
 #include <weir_rules.h>
 
