@@ -305,3 +305,9 @@ cp "$dir/good.yaml" "$dir/rules.yaml"
 
 timeout 60 "$weir" top --admin "$admin" --secret-file "$dir/admin" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top with a secret"
 stop
+
+# What the command line says is in effect and shown, also a store that does not answer.
+start --admin 127.0.0.1:0 --http off --admin-secrets "$dir/admin" --store redis://127.0.0.1:1
+ctl 0 --secret-file "$dir/admin" config
+says '^ *url: .*redis://127.0.0.1:1'
+stop

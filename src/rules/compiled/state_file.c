@@ -134,10 +134,10 @@ static int open_file(struct state *state, struct weir_options *o, bool busy,
     file->made = false;
     file->draft = busy;
     if (busy) {
-        warning(
-            problems, (struct place){path, 0, 0},
-            "the limit's algorithm, period, max_keys, max_blocks, on_full or align has "
-            "changed, or its count has become too large for the old state: its keys start afresh");
+        warning(problems, (struct place){path, 0, 0},
+                "the limit's algorithm, period, max_keys, max_blocks, on_full, align or undelayed "
+                "has changed, or its count has become too large for the old state: its keys start "
+                "afresh");
     } else if (lstat(path, &st) == 0) {
         return open_old(state, o, problems, file, limiter, error);
     }

@@ -299,6 +299,8 @@ static void run_config(struct exchange *x)
     s.server.client_field = server->options.client_field;
     if (server->fleet.fleet == NULL) {
         s.store.url.len = 0;
+    } else if (server->fleet.url != NULL) {
+        s.store.url = text_of(server->fleet.url);
     }
     if (live_show(x->server->rules, &s, &text, &len) != 0) {
         http_reply_problem(x, 500, "out of memory");

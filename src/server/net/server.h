@@ -162,6 +162,7 @@ struct server_fleet {
     uint64_t (*leave)(struct weir_fleet *fleet, void *where);
     /* Reads the numbers for metrics and the log (server_fleet.h). */
     void (*read)(const struct weir_fleet *fleet, struct fleet_numbers *numbers);
+    const char *url; /* of the store, without secrets; NULL: that of the rule file */
 };
 
 struct server {

@@ -86,7 +86,12 @@ _Static_assert(sizeof((struct breaker_seen){0}.endpoint) ==
 
 struct server_fleet fleet_serve(struct weir_fleet *fleet)
 {
-    return (struct server_fleet){fleet, open_thread, close_thread, leave, read_numbers};
+    return (struct server_fleet){.fleet = fleet,
+                                 .open = open_thread,
+                                 .close = close_thread,
+                                 .leave = leave,
+                                 .read = read_numbers,
+                                 .url = fleet != NULL ? fleet->options.url : NULL};
 }
 
 /* ---- the log ---- */

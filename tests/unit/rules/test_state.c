@@ -226,7 +226,7 @@ static void a_changed_max_keys_is_told_by_a_reload_too(void **state)
     state_world_open(w, LIMIT(""));
     take(w, "user=alice", 7);
     state_world_reload(w, LIMIT(", max_keys: 50k"));
-    assert_told(w, "max_keys, max_blocks, on_full or align has changed");
+    assert_told(w, "max_keys, max_blocks, on_full, align or undelayed has changed");
     assert_int_equal(left(w, "user=alice"), 10);
 }
 
