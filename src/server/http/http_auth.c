@@ -315,13 +315,13 @@ static void run_auth(struct exchange *x)
                                         .flags = asker.flags |
                                                  (place ? WEIR_RULES_HOLD : WEIR_RULES_NO_DELAY)};
         e = answer_ask(&asker, &q, &a, &error);
+        if (e == ANSWER_LATER) {
+            asker.pending->held = place;
+            http_keep(x, asker.pending, put_later);
+            return;
+        }
     }
-    if (e == ANSWER_LATER) {
-        asker.pending->held = place;
-        http_keep(x, asker.pending, put_later);
-    } else {
-        reply_in_time(x, e, &a, &error, place);
-    }
+    reply_in_time(x, e, &a, &error, place);
 }
 
 const struct http_route http_auth_routes[] = {
