@@ -131,8 +131,8 @@ static void reload_all(struct crowd *all)
                    nodes.folder, WEIR_BUILD_DIR, nodes.folder);
     for (unsigned i = 1; i <= RELOADS; i++) {
         for (unsigned node = 0; node < NODES; node++) {
-            await_metric(node, "weir_deferred_total",
-                         weir_nodes_metric(&nodes, node, "weir_deferred_total") + 1);
+            await_metric(node, "weir_pending_total",
+                         weir_nodes_metric(&nodes, node, "weir_pending_total") + 1);
         }
         weir_nodes_write_rules(&nodes, rules[i % 2]);
         threads_require(kill(nodes.pid[0], SIGHUP) == 0);
@@ -166,7 +166,7 @@ static void a_reload_while_questions_are_out_loses_none_and_doubles_none(void **
                     0);
         assert_true(weir_nodes_metric(&nodes, i, "weir_store_ended_total{result=\"unknown\"}") ==
                     0);
-        assert_true(weir_nodes_metric(&nodes, i, "weir_deferred_abandoned_total") == 0);
+        assert_true(weir_nodes_metric(&nodes, i, "weir_pending_abandoned_total") == 0);
     }
 }
 

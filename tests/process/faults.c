@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -241,6 +242,14 @@ int __wrap_scandir(const char *path, struct dirent ***entries, int (*wanted)(con
     int n = __real_scandir(path, entries, wanted, compare);
     allocations += n >= 0 ? n + 1 : 0;
     return n;
+}
+
+/* Its text is the caller's to free, once the stream is closed. */
+FILE *__real_open_memstream(char **text, size_t *len);
+FILE *__wrap_open_memstream(char **text, size_t *len);
+FILE *__wrap_open_memstream(char **text, size_t *len)
+{
+    return trip("open_memstream") ? no_memory() : counted(__real_open_memstream(text, len));
 }
 
 /* libyaml takes all of its memory by these, and finds ours before its own. */

@@ -130,9 +130,9 @@ struct scene {
 
 static bool is_memory(const char *call)
 {
-    static const char *const calls[] = {"malloc",       "calloc",     "realloc", "aligned_alloc",
-                                        "strdup",       "mmap",       "scandir", "yaml_malloc",
-                                        "yaml_realloc", "yaml_strdup"};
+    static const char *const calls[] = {
+        "malloc",  "calloc",         "realloc",     "aligned_alloc", "strdup",     "mmap",
+        "scandir", "open_memstream", "yaml_malloc", "yaml_realloc",  "yaml_strdup"};
     for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
         if (strcmp(call, calls[i]) == 0) {
             return true;

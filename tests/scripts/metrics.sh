@@ -138,7 +138,7 @@ for family in weir_store_connects_total weir_store_calls_total 'weir_store_ended
     weir_store_duration_seconds_count; do
     [ "$(sed -n "s/^$family //p" "$dir/metrics")" -ge 1 ] || die "no $family"
 done
-for family in weir_store_resent_total weir_store_late_total weir_deferred_total weir_deferred_abandoned_total \
+for family in weir_store_resent_total weir_store_late_total weir_pending_total weir_pending_abandoned_total \
     'weir_store_ended_total{result="unknown"}' 'weir_store_ended_total{result="not_run"}' \
     'weir_denials_remembered_total{limit="api"}'; do
     grep -q "^$family [0-9]" "$dir/metrics" || die "no $family"

@@ -123,7 +123,7 @@ import sys, threading, redis
 r = redis.Redis(host='127.0.0.1', port=int(sys.argv[1]), decode_responses=True, client_name="test")
 assert r.ping() is True and r.echo("x") == "x" and r.client_getname() == "test"
 assert r.execute_command("CL.THROTTLE", "p", 4, 6, 60) == [0, 5, 4, -1, 10]
-assert r.execute_command("WEIR.CHECK", "api", "bob") == ["allow", "api", 1000, 999, 0, 86400, 0, ""]
+assert r.execute_command("WEIR.CHECK", "api", "bob") == ["allow", "api", 1000, 999, 0, 86400, 0, "", "limit"]
 assert r.execute_command("WEIR.CHECK", "api", b"a\0\r\nb", "COST", 3)[3] == 997
 try:
     r.execute_command("WEIR.CHECK", "nope", "x")
@@ -136,7 +136,7 @@ for i in range(3):
     p.execute_command("CL.THROTTLE", "tx", 1, 1, 60)
 p.execute_command("WEIR.CHECK", "api", "tx").ping()
 assert p.execute() == [[0, 2, 1, -1, 60], [0, 2, 0, -1, 120], [1, 2, 0, 60, 120],
-                       ["allow", "api", 1000, 999, 0, 86400, 0, ""], True]
+                       ["allow", "api", 1000, 999, 0, 86400, 0, "", "limit"], True]
 p = r.pipeline()
 p.execute_command("WEIR.CHECK", "api", "tx").execute_command("WEIR.CHECK", "nope", "x")
 try:

@@ -128,13 +128,13 @@ static void a_wrong_secret_waits_and_the_replies_after_it_too(void **state)
     assert_true(starts(server_ask(&c, "HELLO 3 AUTH default wrong"), "-WRONGPASS"));
     assert_true(now_ms() - began >= PENALTY_MOST_MS - 10);
     uint64_t delayed = 0;
-    uint64_t deferred = 0;
+    uint64_t pending = 0;
     for (unsigned i = 0; i < w.server.workers_count; i++) {
         delayed += load_relaxed(&w.server.workers[i].counts.delayed);
-        deferred += load_relaxed(&w.server.workers[i].counts.deferred); /* by the store */
+        pending += load_relaxed(&w.server.workers[i].counts.pending); /* by the store */
     }
     assert_int_equal(delayed, 2);
-    assert_int_equal(deferred, 0);
+    assert_int_equal(pending, 0);
     server_disconnect(&c);
     stop(&w);
 }

@@ -17,7 +17,7 @@ static void a_reply_waits_for_its_answer(void **state)
     slow_answer(scene, 1);
     get_check(&c, 3);
     server_disconnect(&c);
-    assert_int_equal(slow_deferred(scene), 1);
+    assert_int_equal(slow_pending(scene), 1);
     assert_int_equal(slow_abandoned(scene), 0);
 }
 
@@ -127,7 +127,7 @@ static void replies_keep_their_order_whatever_the_order_of_the_answers(void **st
     }
     store_end(&store);
     server_disconnect(&c);
-    assert_true(slow_deferred(scene) > 500);
+    assert_true(slow_pending(scene) > 500);
 }
 
 static void a_reply_is_of_the_protocol_that_was_spoken_when_it_was_asked_for(void **state)

@@ -53,7 +53,7 @@ static void a_reply_of_exec_waits_for_all_its_answers(void **state)
     assert_string_equal(server_reply(&c), expected);
     assert_string_equal(server_reply(&c), "+PONG");
     server_disconnect(&c);
-    assert_int_equal(slow_deferred(scene), 1);
+    assert_int_equal(slow_pending(scene), 1);
 }
 
 static void nothing_is_asked_before_exec(void **state)
@@ -78,7 +78,7 @@ static void answers_that_come_at_once_need_not_wait(void **state)
         &c, {"MULTI", "+OK"}, {"WEIR.CHECK api alice COST 4", "+QUEUED"},
         {"WEIR.CHECK here alice", "+QUEUED"},
         {"EXEC", "[['allow' 'api' 1000000 4 0 0 0 '' 'limit'] ['allow' 'here' 1000000 999999 ..."});
-    assert_int_equal(slow_deferred(scene), 0);
+    assert_int_equal(slow_pending(scene), 0);
     server_disconnect(&c);
 }
 

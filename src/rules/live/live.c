@@ -262,7 +262,9 @@ static void note_changes(const struct weir_rules *rules, const struct config *ne
                          const char *path, struct problems *problems)
 {
     struct changes c = {{path != NULL ? path : "the rules", 0, 0}, problems};
-    (void)config_diff(&rules->set->config, next, note_change, &c);
+    if (config_diff(&rules->set->config, next, note_change, &c) < 0) {
+        note_change(&c, "out of memory: not all changes are told");
+    }
 }
 
 /* Loads new rules and switches to them. The caller holds `reload`. */

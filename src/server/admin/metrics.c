@@ -136,9 +136,9 @@ static const struct metric metrics[] = {
         "Replies of the store that came after the deadline of their call."),
     ONE("weir_fleet_nodes", OF_STORE, ALL(fleet.nodes),
         "Nodes of the fleet, as counted in the store or as given by fleet_size."),
-    ONE("weir_deferred_total", OF_STORE, ALL(counts.deferred),
+    ONE("weir_pending_total", OF_STORE, ALL(counts.pending),
         "Requests that waited for an answer of the store."),
-    ONE("weir_deferred_abandoned_total", OF_STORE, ALL(counts.abandoned),
+    ONE("weir_pending_abandoned_total", OF_STORE, ALL(counts.abandoned),
         "Requests that waited for the store and whose client closed the connection before the "
         "answer."),
     /* requests */

@@ -115,7 +115,7 @@ void pending_keep(struct pending *p, struct connection *c, pending_put_fn put)
     list->count += 1 + p->parts_count;
     struct worker_counts *counts = &c->worker->counts;
     count_own(&counts->delayed, p->refusal);
-    count_own(&counts->deferred, !p->refusal && !p->decided);
+    count_own(&counts->pending, !p->refusal && !p->decided);
 }
 
 void pending_keep_part(struct pending *p, struct pending *batch, struct buffer *body,

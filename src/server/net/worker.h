@@ -24,8 +24,8 @@ struct worker_counts {
     uint64_t forwarded_refused;       /* requests whose fields leave the client's address unclear */
     struct histogram took[PROTOCOLS]; /* from reading a request to composing its reply */
     uint64_t open[PROTOCOLS];         /* connections that are open now */
-    uint64_t deferred;                /* requests whose answer came, or will come, later */
-    uint64_t abandoned;               /* deferred requests whose client closed before the answer */
+    uint64_t pending;                 /* requests whose answer came, or will come, later */
+    uint64_t abandoned;               /* such requests whose client closed before the answer */
     uint64_t delayed;                 /* refusals of wrong secrets that were delayed */
     uint64_t held;                    /* replies to gateways that were held back */
     uint64_t holding;                 /* of these, replies that are held back now */
@@ -68,7 +68,7 @@ struct worker {
     uint64_t now_ns;          /* time of the rules for the batch of requests being decided */
     uint64_t began_ns;        /* when that batch was begun, by clock_boot_ns() */
     struct buffer replies;    /* replies to that batch */
-    size_t split;             /* replies from this byte on wait for the last deferred one */
+    size_t split;             /* replies from this byte on wait for the last pending one */
     void *where;              /* the fleet's place on this loop (common/remote.h); NULL: no fleet */
     struct pending *spare;    /* for the next question to the fleet; may be NULL */
     struct connection *ready; /* list of connections that have answers to write */

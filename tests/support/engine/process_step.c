@@ -20,7 +20,10 @@
 #define VERIFY_S 60
 /* The clock's code sometimes takes another path, but not this many times in a row. */
 #define ATTEMPTS 20
-#define MISSED_MOST 5 /* of thousands */
+#define MISSED_MOST 5 /* of thousands, on one path */
+/* On a busy machine both walks may take the same rare path, for instance that of a wait that is over
+ * before it begins. */
+#define PATHS 4
 
 /* What all walks have in common. */
 struct trace {
@@ -290,7 +293,9 @@ static struct tally kill_at_chosen(struct trace *t, const struct routes *routes)
             tally.killed[turn] += killed;
             tally.missed += !killed;
         }
-        REQUIRE(tally.missed <= MISSED_MOST);
+        if (tally.missed > MISSED_MOST) {
+            break;
+        }
     }
     return tally;
 }
@@ -328,30 +333,46 @@ static void *watched_copy(void)
     return bytes != 0 ? memcpy(copy, now, bytes) : copy;
 }
 
-unsigned process_step(const struct step_plan *steps, uint64_t *random)
+/* Kills victims along the path of two walks. Returns false if too many of its instructions were not
+ * reached again: it is a rare path. *n is the number of its instructions. */
+static bool step_along_path(uint64_t *random, unsigned *n)
 {
     struct trace t;
+    trace_init(&t);
+    struct routes *routes = routes_create(t.place, t.n, victim_can_stop);
+    choose(&t, routes, random);
+    struct tally tally = kill_at_chosen(&t, routes);
+    bool good = tally.missed <= MISSED_MOST;
+    if (good) {
+        double steady = steady_registers(&t);
+        print_tally(&tally, steady);
+        REQUIRE(steady > STAND_REGISTERS / 2.0);
+        REQUIRE(t.n > STEP_ALL || tally.killed[0] + tally.missed >= tally.all[0]);
+    }
+    *n = t.n;
+    routes_destroy(routes);
+    trace_finish(&t);
+    return good;
+}
+
+unsigned process_step(const struct step_plan *steps, uint64_t *random)
+{
+    unsigned n = 0;
     plan = steps;
     board = process_shared_memory(sizeof *board);
     board->memory = watched_copy();
     (void)signal(SIGALRM, on_alarm);
     victim_open_code();
     pid_t pid = start_mother();
-    trace_init(&t);
-    struct routes *routes = routes_create(t.place, t.n, victim_can_stop);
-    choose(&t, routes, random);
-    struct tally tally = kill_at_chosen(&t, routes);
-    double steady = steady_registers(&t);
-    print_tally(&tally, steady);
-    REQUIRE(steady > STAND_REGISTERS / 2.0);
-    REQUIRE(t.n > STEP_ALL || tally.killed[0] + tally.missed >= tally.all[0]);
+    for (unsigned paths = 1; !step_along_path(random, &n); paths++) {
+        REQUIRE(paths < PATHS);
+        printf("%s: walks again, to find a path that is taken more often\n", plan->name);
+    }
     (void)close(mother);
     REQUIRE(process_ended_well(pid));
-    routes_destroy(routes);
-    trace_finish(&t);
     free(board->memory);
     process_shared_free(board, sizeof *board);
-    return t.n;
+    return n;
 }
 
 #else

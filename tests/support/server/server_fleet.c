@@ -157,9 +157,9 @@ static uint64_t sum(const struct slow_scene *s, size_t offset)
     return n;
 }
 
-uint64_t slow_deferred(const struct slow_scene *s)
+uint64_t slow_pending(const struct slow_scene *s)
 {
-    return sum(s, offsetof(struct worker_counts, deferred));
+    return sum(s, offsetof(struct worker_counts, pending));
 }
 
 uint64_t slow_abandoned(const struct slow_scene *s)

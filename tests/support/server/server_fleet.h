@@ -45,7 +45,7 @@ void slow_await(struct slow_scene *s, uint64_t out);
 void slow_answer(struct slow_scene *s, uint64_t n);
 
 /* Counters of the server's threads. */
-uint64_t slow_deferred(const struct slow_scene *s);
+uint64_t slow_pending(const struct slow_scene *s);
 uint64_t slow_abandoned(const struct slow_scene *s);
 
 #endif
