@@ -548,7 +548,7 @@ struct weir_rules_block {
     uint64_t until_ns; /* WEIR_FOREVER: until it is unblocked */
     int banned;        /* by the limit's `ban`: BANS */
     unsigned reserved;
-    const char *by;  /* "ban", or who has blocked it */
+    const char *by;  /* "ban", or the client that blocked it */
     const char *why; /* "20 denials within 1min"; "" if it is not known */
 };
 
@@ -560,7 +560,8 @@ typedef int (*weir_rules_block_fn)(void *arg, const struct weir_rules_block *blo
  * those that it has banned (BANS) or that the server's operators have blocked through it, at most
  * 1000 for each limiter. The tables themselves hold hashes: blocks of earlier processes, of other
  * nodes and of weir_block() are in force, but not listed. A block that another node has ended is
- * listed until its time is over. Returns 0, WEIR_EINVAL, or what fn returned.
+ * listed until its time is over. fn runs under a lock and must not use the rules. Returns 0,
+ * WEIR_EINVAL, or what fn returned.
  */
 WEIR_API int weir_rules_blocks(struct weir_rules *rules, uint64_t now_ns, weir_rules_block_fn fn,
                                void *arg);

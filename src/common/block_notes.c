@@ -3,6 +3,10 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
+#include "base/lock.h"
+
+/* One for the notes of all limiters: blocks are rare, and it takes a cache line of its own. */
+static struct lock notes_lock;
 
 /* Removes and frees the note that *at points to. */
 static void remove_note(struct block_notes *notes, struct block_note **at)
@@ -52,7 +56,7 @@ static void insert(struct block_notes *notes, struct text key, const struct bloc
 
 void block_notes_put(struct block_notes *notes, struct text key, const struct block_note *about)
 {
-    lock_take(&notes->lock, &lock_private);
+    lock_take(&notes_lock, &lock_private);
     remove_key(notes, key);
     if (notes->count >= BLOCK_NOTES_MAX) {
         remove_over(notes, about->since_ns);
@@ -62,24 +66,24 @@ void block_notes_put(struct block_notes *notes, struct text key, const struct bl
     } else {
         count_shared(&notes->dropped, 1);
     }
-    lock_release(&notes->lock);
+    lock_release(&notes_lock);
 }
 
 void block_notes_drop(struct block_notes *notes, struct text key)
 {
-    lock_take(&notes->lock, &lock_private);
+    lock_take(&notes_lock, &lock_private);
     remove_key(notes, key);
-    lock_release(&notes->lock);
+    lock_release(&notes_lock);
 }
 
 int block_notes_each(struct block_notes *notes, uint64_t now_ns, block_note_fn fn, void *arg)
 {
     int e = 0;
-    lock_take(&notes->lock, &lock_private);
+    lock_take(&notes_lock, &lock_private);
     for (const struct block_note *n = notes->first; e == 0 && n != NULL; n = n->next) {
         e = n->until_ns > now_ns ? fn(arg, n) : 0;
     }
-    lock_release(&notes->lock);
+    lock_release(&notes_lock);
     return e;
 }
 

@@ -1,18 +1,17 @@
 /*
- * What is known of the blocked keys of one limiter besides its table, which holds hashes and ends
- * only: the keys themselves, who or what blocked them, and why. For lists that operators read; no
- * decision depends on it. A limiter has at most BLOCK_NOTES_MAX notes; a block for which there is
- * no room is in force all the same, and `dropped` counts it.
+ * Notes about the blocked keys of one limiter: the keys themselves, the client or limit that blocked
+ * them, and the reason. The limiter's table has only hashes and ends. Operators read lists of these
+ * notes; no decision depends on them. A limiter has at most BLOCK_NOTES_MAX notes; a block for which
+ * there is no room is in force all the same, and `dropped` counts it.
  *
- * Any thread may call these functions; all take the lock. The list is changed by one store each,
- * so that a child of fork() finds it whole.
+ * Any thread may call these functions; all take one lock. The list is changed by one store each, so
+ * that a child of fork() finds it whole.
  */
 #ifndef WEIR_COMMON_BLOCK_NOTES_H
 #define WEIR_COMMON_BLOCK_NOTES_H
 
 #include <stdbool.h>
 
-#include "base/lock.h"
 #include "common/text.h"
 
 #define BLOCK_NOTES_MAX 1000
@@ -32,7 +31,6 @@ struct block_note {
 
 /* All 0: no notes. */
 struct block_notes {
-    struct lock lock;
     struct block_note *first;
     uint64_t count;
     uint64_t dropped;

@@ -135,12 +135,12 @@ struct ban_config {
     uint64_t for_ns;
 };
 
-/* What is logged of a limit. */
+/* The lines that a limit adds to the log. */
 struct log_config {
     struct rate denied; /* the most lines about denials; count 0: none */
 };
 
-/* What a gateway's client gets that the limit denies (/v1/auth). */
+/* The reply of /v1/auth to a request that the limit denies. */
 struct deny_config {
     uint32_t status;     /* 0: the server's */
     struct text message; /* len 0: none */

@@ -30,7 +30,7 @@ struct show {
     FILE *out;
 };
 
-/* What a value is in YAML, for the JSON Schema. Of a scalar, other members of its row say more. */
+/* The form of a value in YAML, for the JSON Schema; other members of its row describe a scalar. */
 enum field_shape {
     SHAPE_SCALAR, /* a map if the row has a section */
     SHAPE_SCALAR_OR_MAP,

@@ -6,8 +6,8 @@
 /* ---- keys that clients write ---- */
 
 /*
- * What a client can do about a part of a key: make up a value, choose one of those that the
- * application has (path, method, host), or nothing that the rules know of.
+ * How a client influences a part of a key: it makes up the value, it chooses one of those that the
+ * application has (path, method, host), or it cannot change it as far as the rules know.
  */
 enum part_source { PART_MADE_UP, PART_CHOSEN, PART_GIVEN };
 

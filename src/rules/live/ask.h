@@ -80,7 +80,7 @@ static inline struct weir_rules_denial denial_make(const struct weir_rules_answe
                                       .log_period_ns = log.period_ns};
 }
 
-/* What an answer tells of the limit that bound. */
+/* The limit that bound, as an answer describes it. */
 struct bound {
     enum rate_kind kind; /* of its rate */
     struct text limit;   /* its name */

@@ -38,7 +38,7 @@ static int read_counts(const struct holder *holder, struct weir_rules_limit *lim
     return read_ban(holder, limit);
 }
 
-/* What is listed, and the limiter that has its turn. */
+/* A list in the making, and the limiter that has its turn. */
 struct listing {
     weir_rules_limit_fn limit_fn;
     weir_rules_block_fn block_fn;
