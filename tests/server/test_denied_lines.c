@@ -1,4 +1,4 @@
-/* What the log says of denials, as text and as JSON, and of whom it says nothing. */
+/* Log lines of denials, as text and as JSON, and the denials that get no line. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-/* What clients are told of limits: `expose`, and `deny` for those of gateways. */
+/* The keys `expose` and `deny`: which limits replies name, and how /v1/auth denies. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

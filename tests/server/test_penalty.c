@@ -229,7 +229,7 @@ static void over_http_it_is_the_same(void **state)
     access_close(o.access);
 }
 
-/* Connections whose refusals wait make room for the operator, who has the same address. */
+/* Connections whose refusals are delayed make room for an operator with the same address. */
 static void refusals_that_wait_do_not_lock_the_operator_out(void **state)
 {
     enum { MANY = 2 * SERVER_ADMIN_PER_ADDRESS };

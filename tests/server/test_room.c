@@ -1,5 +1,5 @@
 /*
- * Nobody holds all connections: those that say nothing end, idle ones and those whose replies are not
+ * No client can hold all connections: silent ones end, idle ones and those whose replies are not
  * fetched make room for others, and health checks and the kill switch are answered when there is no
  * room at all.
  */

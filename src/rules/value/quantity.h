@@ -38,7 +38,7 @@ struct rate {
  */
 int rate_parse(struct text text, uint64_t bare_ns, struct rate *out, struct weir_error *error);
 
-/* What a rate of a rule file means: units per period; no units at all; as many as one likes. */
+/* The kinds of rates in a rule file: units per period, no units at all, or any number of units. */
 enum rate_kind { RATE_COUNTS, RATE_NOTHING, RATE_UNLIMITED };
 
 static inline enum rate_kind rate_kind(struct rate rate)

@@ -24,7 +24,7 @@ struct denied_log;
 struct denied_log *denied_log_create(void);
 void denied_log_destroy(struct denied_log *log); /* NULL is allowed */
 
-/* What a line says besides the denial. */
+/* The parts of a log line that do not come from the denial itself. */
 struct denied_line {
     uint64_t times;    /* the denial's number among those of this key and reason */
     uint64_t left_out; /* denials of the limit since its last line */

@@ -88,7 +88,7 @@ enum operation {
 #define BY_CLIENTS 0x2u   /* POST /v1/NAME on the listener for clients */
 #define BY_OPERATORS 0x4u /* POST /v1/keys/NAME on the listener for operators */
 
-/* What an answer tells besides its nine members. */
+/* The member that the answers of an operation have in addition to the nine of all answers. */
 enum operation_extra { EXTRA_NONE, EXTRA_RESERVATION, EXTRA_BLOCKED };
 
 struct operation_row {

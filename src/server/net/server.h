@@ -73,7 +73,7 @@ enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 /* The listeners. Those from PROTOCOL_ADMIN on are the operators', on a thread of their own. */
 enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOL_METRICS, PROTOCOLS };
 
-/* What the reply to a request said. */
+/* The content of a reply, by which requests are counted. */
 enum request_result {
     REQUEST_OTHER,    /* it asked for no decision: PING, a peek, a page */
     REQUEST_ALLOW,    /* it may pass */
