@@ -125,7 +125,20 @@ set_target_properties(libweir_redis_static PROPERTIES EXPORT_NAME redis_static)
 # The server: loops and listeners around the codecs. Part of the program only.
 file(GLOB_RECURSE WEIR_SERVER_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/server/*.c")
 weir_embed(openapi_json src/server/http/openapi_base.json server/http/openapi.h)
-add_library(weir_server STATIC ${WEIR_SERVER_SOURCES} openapi_json.c)
+
+# The operators' page, as it is in web/. CMake runs again when a file is added.
+set(page_from "")
+set(page_sources "")
+if(WEIR_PAGE)
+    find_program(WEIR_GZIP gzip REQUIRED)
+    set(page_from "${PROJECT_SOURCE_DIR}/web")
+    file(GLOB page_sources CONFIGURE_DEPENDS "${page_from}/*")
+endif()
+add_custom_command(OUTPUT page_files.c
+    COMMAND "${CMAKE_COMMAND}" -D "FROM=${page_from}" -D "TO=page_files.c" -D "GZIP=${WEIR_GZIP}"
+        -P "${PROJECT_SOURCE_DIR}/cmake/page.cmake"
+    DEPENDS ${page_sources} cmake/page.cmake COMMENT "Embedding web/" VERBATIM)
+add_library(weir_server STATIC ${WEIR_SERVER_SOURCES} openapi_json.c page_files.c)
 target_include_directories(weir_server PUBLIC include src ${WEIR_UV_DIR} PRIVATE ${WEIR_JANSSON_DIR})
 target_link_libraries(weir_server PUBLIC weir_wire weir_rules_internal ${WEIR_UV} ${WEIR_JANSSON})
 

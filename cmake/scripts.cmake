@@ -6,9 +6,9 @@
 # with clock.lua. Their order: one for several algorithms, those of enum weir_algorithm, and SCRIPT_... of shared/script.h.
 set(several common lease bucket token_bucket leaky_bucket fixed_window sliding_window sliding_log sync leased_bucket
     leased_window decide)
-set(token_bucket common bucket token_bucket sync decide)
+set(token_bucket plain_bucket common bucket token_bucket sync decide)
 set(leaky_bucket common bucket leaky_bucket decide)
-set(fixed_window common fixed_window sync decide)
+set(fixed_window plain_window common fixed_window sync decide)
 set(sliding_window common sliding_window sync decide)
 set(sliding_log common sliding_log decide)
 set(leased_bucket common lease bucket token_bucket leased_bucket decide)
@@ -25,6 +25,9 @@ foreach(script several token_bucket leaky_bucket fixed_window sliding_window sli
             set(source "${INSTEAD}/${piece}.lua")
         endif()
         file(READ "${source}" text)
+        # Lines that are comments, and indentation, are of no use to a Redis.
+        string(REGEX REPLACE "\n *--[^\n]*" "" text "\n${text}")
+        string(REGEX REPLACE "\n[ \n]+" "\n" text "${text}")
         file(APPEND "${TO}.lua" "${text}")
     endforeach()
     file(SHA1 "${TO}.lua" sha1)

@@ -277,7 +277,7 @@ struct weir_rules_question {
 };
 
 /* question.flags: if the limit that binds is hidden, find the one that clients may be told
- * (answer.shown). Not for limits that a fleet decides. */
+ * (answer.shown), among those that no fleet decides. */
 #define WEIR_RULES_SHOW 0x1u
 /* The caller waits for answer.delay_ns before it lets the request pass, but no longer than
  * server.hold_max of the rules: a leaky_bucket denies, and charges nothing, where the delay would be
@@ -294,7 +294,8 @@ enum weir_rules_reason {
     WEIR_REASON_MISSING = 4,  /* NEVER: the key has no value, and the limit has on_missing: deny */
     WEIR_REASON_BLOCKED = 5,  /* denied: the key is blocked (WEIR_FLAG_BLOCKED) */
     WEIR_REASON_BAN = 6,      /* denied: the key is banned (BANS, WEIR_FLAG_BANNED) */
-    WEIR_REASON_OVERLOAD = 7, /* denied: the table is full (WEIR_FLAG_FULL) */
+    WEIR_REASON_OVERLOAD = 7, /* denied: the table is full (WEIR_FLAG_FULL), or a delay that
+                                 WEIR_RULES_HOLD would allow, by WEIR_RULES_NO_DELAY */
     WEIR_REASON_STORE = 8,    /* denied: the store did not answer, on_store_failure: closed */
     WEIR_REASON_SHADOW = 9,   /* allowed, but a shadow limit would have denied */
     WEIR_REASON_DEGRADED = 10 /* allowed without the store (WEIR_FLAG_DEGRADED) */

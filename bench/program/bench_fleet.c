@@ -19,6 +19,7 @@ struct asked {
     struct weir_fleet_limit_options limit;
     struct rate rate;
     int consistency; /* index of modes[] */
+    int algorithm;   /* index of algorithms[] */
     uint64_t in_flight;
     uint64_t keys;
     uint64_t duration_ns;
@@ -32,6 +33,10 @@ _Static_assert(WEIR_FLEET_LEASED == WEIR_FLEET_EXACT + 1 &&
                    WEIR_FLEET_SYNCED == WEIR_FLEET_EXACT + 2,
                "modes[] begins with EXACT");
 
+static const char *const algorithms[] = {"token_bucket",   "leaky_bucket", "fixed_window",
+                                         "sliding_window", "sliding_log",  NULL};
+_Static_assert(WEIR_TOKEN_BUCKET == 1 && WEIR_SLIDING_LOG == 5, "algorithms[] begins with 1");
+
 static const struct cli_option options[] = {
     {"--store", "URL", "URL of the store; default redis://127.0.0.1:6379", cli_read_text,
      TO(fleet.url)},
@@ -41,9 +46,10 @@ static const struct cli_option options[] = {
      TO(in_flight), 1, 4096},
     {"--keys", "N", "different keys, asked in turn, up to 100M; default 1", cli_read_count,
      TO(keys), 1, 100000000},
-    {"--rate", "N/PERIOD", "rate of the limit, a token_bucket; default 1000000/s", cli_read_rate,
-     TO(rate)},
-    {"--burst", "N", "burst of the limit; default the count of its rate", cli_read_count,
+    {"--algorithm", "NAME", "algorithm of the limit; default token_bucket", cli_read_choice,
+     TO(algorithm), .choices = algorithms},
+    {"--rate", "N/PERIOD", "rate of the limit; default 1000000/s", cli_read_rate, TO(rate)},
+    {"--burst", "N", "burst of a token_bucket; default the count of its rate", cli_read_count,
      TO(limit.limit.burst), 1, UINT64_C(1) << 40},
     {"--deadline", "TIME", "deadline of a decision; default 1s, so that the store is measured",
      cli_read_duration, TO(fleet.deadline_ns), 1, WEIR_HOUR},
@@ -193,12 +199,12 @@ static double cpu_s(void)
 }
 
 /*
- * Asks until the connection is open, the scripts are loaded and the store answers; at most 2 s.
- * Returns CLI_OK, or CLI_FAILED after a message.
+ * Asks until the connection is open, the scripts are loaded and the store answers; for at most 2 s
+ * and two deadlines. Returns CLI_OK, or CLI_FAILED after a message.
  */
-static int warm_up(struct asking *a)
+static int warm_up(struct asking *a, uint64_t deadline_ns)
 {
-    uint64_t until_ns = clock_boot_ns() + 2 * WEIR_SECOND;
+    uint64_t until_ns = clock_boot_ns() + 2 * WEIR_SECOND + 2 * deadline_ns;
     do {
         a->degraded = 0;
         ask(a);
@@ -212,7 +218,7 @@ static int warm_up(struct asking *a)
 
 static int measure(const struct asked *asked, struct asking *a)
 {
-    int code = warm_up(a);
+    int code = warm_up(a, asked->fleet.deadline_ns);
     if (code != CLI_OK) {
         return code;
     }
@@ -250,7 +256,7 @@ static int run(const struct cli_given *given, void *settings)
     (void)given;
     asked->limit.name = "bench";
     asked->limit.consistency = WEIR_FLEET_EXACT + asked->consistency;
-    asked->limit.limit.algorithm = WEIR_TOKEN_BUCKET;
+    asked->limit.limit.algorithm = WEIR_TOKEN_BUCKET + asked->algorithm;
     asked->limit.limit.count = asked->rate.count;
     asked->limit.limit.period_ns = asked->rate.period_ns;
     return run_with(asked);

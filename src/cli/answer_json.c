@@ -27,6 +27,25 @@ json_t *key_question(char **words, int count, const char *tier)
 /* ---- the answer ---- */
 
 /* Returns a member that is a whole number above 0; otherwise 0. */
+json_t *attributes_question(char **words, int count)
+{
+    json_t *attributes = json_object();
+    bool good = true;
+    for (int i = 0; i < count; i++) {
+        struct text value = text_of(words[i]);
+        struct text name = text_cut(&value, '=');
+        good = json_object_setn_new(attributes, name.at, name.len,
+                                    json_stringn(value.at, value.len)) == 0 &&
+               good;
+    }
+    json_t *body = json_pack("{so}", "attributes", attributes);
+    if (!good) {
+        json_decref(body);
+        return NULL;
+    }
+    return body;
+}
+
 static uint64_t count_of(const json_t *said, const char *name)
 {
     json_int_t number = json_integer_value(json_object_get(said, name));

@@ -10,6 +10,10 @@
  */
 json_t *key_question(char **words, int count, const char *tier);
 
+/* Returns {"attributes":{...}}, from words NAME=VALUE, each with '='; NULL if some of it is not
+ * UTF-8. */
+json_t *attributes_question(char **words, int count);
+
 /* Prints an answer for people, one member on each line. Members that say nothing are left out. */
 void answer_print(const json_t *said);
 

@@ -180,6 +180,7 @@ static int look_at_secrets(struct weir_fleet *f, struct weir_error *error)
 static void free_fleet(struct weir_fleet *f)
 {
     store_shared_destroy(f->shared);
+    fleet_forget_nodes(f);
     breakers_destroy(f->breakers);
     cidr_set_destroy(f->networks);
     free_options(&f->options);

@@ -3,6 +3,7 @@
  *
  *   fleet.c          weir_fleet_open(): options, and the part that the process shares
  *   secret.c         the passwords
+ *   nodes_file.c     the number of nodes, kept over restarts
  *   fleet_thread.c   the part of one loop: a struct store, its timer, its sockets; and the functions
  *                    by which rules ask it: common/remote.h
  *   socket.c         the connection of a link: names, connecting, reading, writing
@@ -39,6 +40,7 @@ struct weir_fleet {
     struct weir_fleet_options options; /* with copies of its texts */
     struct redact redact;              /* takes the passwords out of messages */
     struct cidr_set *networks;         /* options.networks; NULL: any */
+    struct nodes_file *nodes_file;     /* NULL: the number of nodes is not kept */
     uint64_t targets_refused;          /* announced addresses that were not in `networks` */
     char last_refused[300];            /* the last one; guarded by `lock` */
     struct fleet_loop *loop;           /* the fleet's own or the caller's; NULL: a server's fleet */
@@ -53,6 +55,12 @@ extern const struct remote_ops fleet_ops;
  * fleet_thread_open(). */
 int fleet_open_bare(struct weir_fleet **fleet, const struct weir_fleet_options *options,
                     struct weir_error *error);
+
+/* Keeps the number of nodes in this file, and begins with the number that is in it. Call it before
+ * the first fleet_thread_open(). Returns 0 or WEIR_EIO: then the number is not kept.
+ * fleet_forget_nodes() ends it, after the last use of the fleet. */
+int fleet_keep_nodes(struct weir_fleet *fleet, const char *path, struct weir_error *error);
+void fleet_forget_nodes(struct weir_fleet *fleet);
 
 /* Must be called on the loop's thread, or before the loop runs. */
 int fleet_thread_open(struct fleet_thread **t, struct weir_fleet *fleet, uv_loop_t *loop,

@@ -226,11 +226,29 @@ static void on_event(uv_poll_t *poll, int status, int events)
     }
 }
 
+/* Probes a silent connection after 15 s, and ends it after 15 s without a reply: so a firewall or a
+ * NAT does not forget an idle one, and one whose store is gone is noticed before the next call. */
+static void set_tcp_options(int fd)
+{
+    static const struct {
+        int level;
+        int name;
+        int value;
+    } options[] = {{IPPROTO_TCP, TCP_NODELAY, 1},
+                   {SOL_SOCKET, SO_KEEPALIVE, 1},
+                   {IPPROTO_TCP, TCP_KEEPIDLE, 15},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, 5},
+                   {IPPROTO_TCP, TCP_KEEPCNT, 3}};
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+        const int *value = &options[i].value;
+        (void)setsockopt(fd, options[i].level, options[i].name, value, sizeof *value);
+    }
+}
+
 /* Begins to connect to an address. Returns true if the connection is under way or made. */
 static bool connect_to(struct fleet_socket *s, const struct sockaddr *address, socklen_t size,
                        uint64_t now_ns)
 {
-    int one = 1;
     if (client_link_is_announced(s->link) && address->sa_family != AF_UNIX &&
         !fleet_permits_address(s->thread->fleet, address)) {
         note_reason(s, "its address is not in the store's networks");
@@ -242,7 +260,7 @@ static bool connect_to(struct fleet_socket *s, const struct sockaddr *address, s
         return false;
     }
     if (address->sa_family != AF_UNIX) {
-        (void)setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        set_tcp_options(s->fd);
     }
     int e = connect(s->fd, address, size);
     if (e != 0 && errno != EINPROGRESS) {

@@ -6,7 +6,7 @@
  *
  * B1  While the breaker is closed, the time of the next probe is UINT64_MAX. Only the thread that
  *     opens it, by a swap of the state, sets that time; after that only the beginning and the end
- *     of a probe change it. A thread that decides too late to open the breaker must not set it, or
+ *     of a probe change it, and breaker_answers(), which brings it forward. A thread that decides too late to open the breaker must not set it, or
  *     a second probe could begin beside one that is under way.
  * B2  A thread takes the probe by swapping that time for one 10 s later. Only one thread wins the
  *     swap, and if it never reports a result, the next probe is due at that later time.
@@ -27,6 +27,8 @@ enum { IN_A_ROW = 5, AT_LEAST = 20, PARTS = BREAKER_PARTS, DOUBLINGS = 6 };
 #define PART_NS (WEIR_SECOND / PARTS)
 #define PROBE_FIRST (100 * WEIR_MILLISECOND)
 #define PROBE_MOST (5 * WEIR_SECOND)
+#define TEXT_NS (10 * WEIR_MILLISECOND)
+#define PROBE_REFUSED WEIR_SECOND
 #define PROBE_LEASE (10 * WEIR_SECOND)
 
 /*
@@ -176,10 +178,12 @@ uint64_t breakers_random(struct breakers *b)
 }
 
 /* Returns a random delay for the next probe after `failed` probes have failed: at most 100 ms,
- * doubled for each of them up to 5 s. */
+ * doubled for each of them up to 5 s; or up to 1 s for an endpoint that answers and only refuses
+ * calls, because it bears the probes, and may be another server soon (single.c). */
 static uint64_t random_part(struct breaker *b, uint64_t failed)
 {
-    uint64_t most = min_u64(PROBE_FIRST << min_u64(failed, DOUBLINGS), PROBE_MOST);
+    uint64_t longest = load_relaxed(&b->doubted) != 0 ? PROBE_REFUSED : PROBE_MOST;
+    uint64_t most = min_u64(PROBE_FIRST << min_u64(failed, DOUBLINGS), longest);
     return mul_high(breakers_random(b->all), most + 1);
 }
 
@@ -233,7 +237,7 @@ void breaker_good(struct breaker *b, uint64_t n, uint64_t now_ns)
     if (load_relaxed(&b->bad_in_a_row) != 0) {
         store_relaxed(&b->bad_in_a_row, 0);
     }
-    if (load_relaxed(&b->doubted) != 0) {
+    if (breaker_doubts(b)) {
         store_relaxed(&b->doubted, 0);
     }
     count(b, n, 0, now_ns);
@@ -250,11 +254,25 @@ void breaker_bad(struct breaker *b, uint64_t now_ns)
     }
 }
 
+/* ---- texts of scripts ---- */
+
+bool breaker_begin_text(struct breaker *b, unsigned script, const void *link, uint64_t now_ns)
+{
+    uint64_t sent_ns = load_relaxed(&b->texts_ns[script]);
+    bool own = load_relaxed(&b->texts_by[script]) == (uintptr_t)link;
+    bool lately = sent_ns != 0 && now_ns < sent_ns + TEXT_NS;
+    if ((lately && !own) || !cas_u64(&b->texts_ns[script], sent_ns, now_ns)) {
+        return false;
+    }
+    store_relaxed(&b->texts_by[script], (uintptr_t)link);
+    return true;
+}
+
 /* ---- doubted keys ---- */
 
 void breaker_doubt(struct breaker *b, struct text key)
 {
-    if (load_relaxed(&b->doubted) != 0 || key.len == 0 || key.len > sizeof b->doubt) {
+    if (breaker_doubts(b) || key.len == 0 || key.len > sizeof b->doubt) {
         return; /* one key is enough */
     }
     (void)pthread_mutex_lock(&b->all->lock);
@@ -265,7 +283,7 @@ void breaker_doubt(struct breaker *b, struct text key)
 
 size_t breaker_doubted(struct breaker *b, char key[BREAKER_KEY_MAX])
 {
-    if (load_relaxed(&b->doubted) == 0) {
+    if (!breaker_doubts(b)) {
         return 0;
     }
     (void)pthread_mutex_lock(&b->all->lock);
@@ -299,6 +317,17 @@ bool breaker_may_probe(struct breaker *b, uint64_t now_ns)
     }
     uint64_t due = load_acquire(&b->probe_ns);
     return now_ns >= due && cas_u64(&b->probe_ns, due, now_ns + PROBE_LEASE); /* B2 */
+}
+
+/* A time that is later than the longest pause is the end of a probe's lease (B2). One that began
+ * more than 5 s ago is not recognised: then two probes may be under way. */
+void breaker_answers(struct breaker *b, uint64_t now_ns)
+{
+    uint64_t due = load_acquire(&b->probe_ns);
+    if (breaker_is_open(b) && load_relaxed(&b->doubted) == 0 && due > now_ns &&
+        due - now_ns <= PROBE_MOST) {
+        (void)cas_u64(&b->probe_ns, due, now_ns);
+    }
 }
 
 static void close_it(struct breaker *b)

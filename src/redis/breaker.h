@@ -17,6 +17,7 @@
 #define BREAKER_NAME_MAX 300
 #define BREAKER_KEY_MAX 512
 #define BREAKER_PARTS 8
+#define BREAKER_TEXTS 16 /* scripts */
 
 struct breakers;
 
@@ -27,8 +28,10 @@ struct breaker {
     uint64_t probe_ns;
     uint64_t parts[BREAKER_PARTS];
     struct breakers *all;
-    uint64_t calls;   /* 1: the endpoint takes calls; 0: it is a Sentinel */
-    uint64_t well_ns; /* time of the last breaker_well() */
+    uint64_t calls;                   /* 1: the endpoint takes calls; 0: it is a Sentinel */
+    uint64_t well_ns;                 /* time of the last breaker_well() */
+    uint64_t texts_ns[BREAKER_TEXTS]; /* when the text of a script was last sent; 0: never */
+    uint64_t texts_by[BREAKER_TEXTS]; /* and by which link */
     uint64_t doubted; /* length of `doubt`; `doubt` is written and read under the lock */
     char doubt[BREAKER_KEY_MAX];
     unsigned users; /* links that use it; guarded by the lock, as is the name */
@@ -68,6 +71,10 @@ bool breaker_may_probe(struct breaker *b, uint64_t now_ns);
 uint64_t breaker_due(const struct breaker *b); /* the next probe; UINT64_MAX: closed */
 void breaker_probed(struct breaker *b, bool good, uint64_t now_ns);
 
+/* A call was answered after its deadline: the endpoint may have stalled for a moment only, so a
+ * probe is due now, unless one is under way. Does nothing after refusals (breaker_doubt()). */
+void breaker_answers(struct breaker *b, uint64_t now_ns);
+
 /* Count n calls that went well, and one call or connection that failed. On an open breaker they do
  * nothing: calls that were under way when it opened must not close it. */
 void breaker_good(struct breaker *b, uint64_t n, uint64_t now_ns);
@@ -81,6 +88,16 @@ void breaker_bad(struct breaker *b, uint64_t now_ns);
  */
 void breaker_doubt(struct breaker *b, struct text key);
 size_t breaker_doubted(struct breaker *b, char key[BREAKER_KEY_MAX]);
+
+static inline bool breaker_doubts(const struct breaker *b)
+{
+    return load_relaxed(&b->doubted) != 0;
+}
+
+/* Returns true if `link` is to send the text of this script to the endpoint, and notes that it does;
+ * false if another link of the process has done so within the last 10 ms. If two ask at the same
+ * moment, one is told to. */
+bool breaker_begin_text(struct breaker *b, unsigned script, const void *link, uint64_t now_ns);
 
 /* breaker_well() notes that a call was answered by the endpoint, or would be; breaker_well_ns()
  * returns when that was last noted. */

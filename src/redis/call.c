@@ -264,15 +264,58 @@ void call_end(struct client *c, struct call *call, enum client_end end, uint64_t
     call_finish(c, call, end, NULL, now_ns);
 }
 
-void call_tick(struct client *c, struct call *call, uint64_t now_ns)
+/* ---- late replies ---- */
+
+/* Handles the reply to a call that ended at its deadline. */
+static void on_late(void *arg, struct client_link *link, const struct store_reply *reply,
+                    uint64_t now_ns)
+{
+    struct client_late *late = arg;
+    if (reply != NULL) {
+        link->client->counts.late++;
+        link->late = link->late || reply->type != '-';
+    }
+    if (late != NULL) {
+        late->fn(late, reply, now_ns);
+    }
+}
+
+bool client_await_late(struct client *c, struct client_late *late)
+{
+    bool can = c->late != NULL;
+    if (can) {
+        *c->late = late;
+        c->late = NULL;
+    }
+    return can;
+}
+
+void link_end_late(struct client_link *link, const struct reply_place *place, uint64_t now_ns)
+{
+    if (place->answer == on_late) {
+        on_late(place->arg, link, NULL, now_ns);
+    }
+}
+
+static void time_out(struct client *c, struct call *call, uint64_t now_ns)
 {
     struct client_link *link = call->link;
+    struct client_late *late = NULL;
+    uint64_t place = call->place;
+    c->late = &late;
+    call_end(c, call, CLIENT_UNKNOWN, now_ns);
+    c->late = NULL;
+    *link_place(link, place) = (struct reply_place){on_late, late};
+    link_note_failure(link, now_ns);
+}
+
+void call_tick(struct client *c, struct call *call, uint64_t now_ns)
+{
     if (call->state == CALL_PAUSED && now_ns < call->deadline_ns) {
         list_take(&call->node);
         call_resend(c, call, NULL, now_ns);
     } else if (call->state == CALL_SENT) {
-        call_end(c, call, CLIENT_UNKNOWN, now_ns);
-        link_note_failure(link, now_ns);
+        time_out(c, call, now_ns);
     } else {
         call_end(c, call, CLIENT_NOT_RUN, now_ns);
     }
@@ -318,9 +361,7 @@ static int take_reply(struct client_link *link, struct text input, size_t *used,
     }
     *used = reply.whole.len;
     struct reply_place place = *link_place(link, link->first++);
-    if (place.answer == NULL && place.arg == NULL) {
-        link->client->counts.late++;
-    } else if (place.answer == NULL) {
+    if (place.answer == NULL) {
         replied(place.arg, &reply, now_ns);
     } else {
         place.answer(place.arg, link, &reply, now_ns);
@@ -391,6 +432,11 @@ bool client_received(struct client_link *link, struct text bytes, uint64_t now_n
     if (open && link->well) {
         breaker_well(link->breaker, now_ns);
         link->well = false;
+    }
+    if (open && link->late) {
+        link->late = false;
+        breaker_answers(link->breaker, now_ns);
+        link_try_probe(link, now_ns);
     }
     if (open && link->state == LINK_READY && !list_is_empty(&link->waiting)) {
         link_wake(link); /* there may be places again */

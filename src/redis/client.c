@@ -116,6 +116,7 @@ static void end_link(struct client_link *link, uint64_t now_ns)
         if (place.answer == NULL && place.arg != NULL) {
             call_end(c, place.arg, CLIENT_UNKNOWN, now_ns);
         }
+        link_end_late(link, &place, now_ns);
     }
     link_free(link);
 }

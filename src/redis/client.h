@@ -23,8 +23,9 @@
  *     1 ms. Bytes that were given to the driver count as sent.
  * C3  Everything is bounded: calls in flight, bytes waiting for a link, one connection attempt at a
  *     time for each endpoint. Beyond the bounds a call is refused at once.
- * C4  A reply that comes after its call's deadline is read and dropped; it shows that the
- *     connection is alive. A link that has received nothing for 10 deadlines (at least 100 ms)
+ * C4  A reply that comes after its call's deadline shows that the endpoint answers again: if its
+ *     breaker is open, a probe is made at once. The reply is given to the client_late that the
+ *     call's `done` has left, if any. A link that has received nothing for 10 deadlines (at least 100 ms)
  *     while replies are pending is closed.
  * C5  There is a breaker for each endpoint and process (struct breakers). It opens after 5 failures
  *     in a row, or when at least half of 20 or more results within a second are failures.
@@ -33,8 +34,12 @@
  *     pending, and the refusals BUSY, LOADING, OOM, CLUSTERDOWN, MASTERDOWN, READONLY,
  *     NOREPLICAS, MISCONF; not NOSCRIPT, MOVED, ASK, TRYAGAIN. While it is open, calls are refused
  *     at once. One probe at a time is made in the whole process, after a random part of 100 ms,
- *     200 ms, ... 5 s: a connection if there is none, then PING; after refusals an empty write
- *     (questions.c). A successful probe closes the breaker.
+ *     200 ms, ... 5 s: a connection if there is none, then a call of a script; after
+ *     refusals at least once a second, with an empty write (questions.c). A successful probe
+ *     closes the breaker.
+ * C6  Scripts are loaded when a call needs them: calls go by hash, and the first that is refused
+ *     with NOSCRIPT is sent again as text. Of all links of a process to an endpoint, one sends the
+ *     text; a connection that is made again sends none if the store knows the scripts.
  */
 #ifndef WEIR_REDIS_CLIENT_H
 #define WEIR_REDIS_CLIENT_H
@@ -125,6 +130,16 @@ struct client_call {
  * open, or there is no route to the store), WEIR_EFULL (a bound is reached). */
 int client_call(struct client *c, const struct client_call *call, uint64_t now_ns,
                 client_done_fn done, void *arg);
+
+/* Receives the reply to a call that has ended before. `fn` is called once; reply NULL: there will
+ * be none. */
+struct client_late {
+    void (*fn)(struct client_late *late, const struct store_reply *reply, uint64_t now_ns);
+};
+
+/* Leaves `late` for the reply to a call, within its `done` with CLIENT_UNKNOWN. Returns false if no
+ * reply can come any more; then `fn` is not called. */
+bool client_await_late(struct client *c, struct client_late *late);
 
 unsigned client_in_flight(const struct client *c); /* calls that have not ended */
 

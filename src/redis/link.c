@@ -317,10 +317,7 @@ void link_ready(struct client_link *link, uint64_t now_ns)
         link->complained = false;
     }
     if (link->probing) {
-        /* No scripts are loaded before it: a store that compiles them would answer late. */
         link_probe(link, now_ns);
-    } else {
-        link_load_scripts(link);
     }
     c->ops->ready(c->topology, link, now_ns);
     if (link->life != life) {
@@ -372,7 +369,8 @@ static void forget_bytes(struct client_link *link)
     link->in.full = false;
     link->woken = false;
     link->greeting = 0;
-    link->loaded = false;
+    link->late = false;
+    link->again = false;
 }
 
 static void tell_breaker(struct client_link *link, bool failure, uint64_t now_ns)

@@ -68,6 +68,8 @@ struct client {
     struct list parked;
     unsigned in_flight;
     unsigned in_flight_most;
+    /* Within `done` of a call that ended at its deadline: where the reply's client_late goes. */
+    struct client_late **late;
 
     struct client_metrics counts; /* not yet added to options->metrics */
     char error[256];
@@ -106,7 +108,6 @@ struct client_link {
     bool complained; /* a call got an error; cleared when calls succeed again */
     bool rechecking; /* a check of link_recheck() is pending */
     bool role_asked; /* ROLE was asked; the answer is pending */
-    bool loaded;     /* the scripts were sent on this connection */
     bool forgotten;  /* freed by the next client_tick() */
     /* Number of connections that have ended. A caller compares it before and after a call of
      * another function, to see whether the connection has ended meanwhile. */
@@ -134,6 +135,8 @@ struct client_link {
     uint64_t began; /* the first place of this connection */
     uint64_t good;  /* replies that were no failure, not yet told to the breaker */
     bool well;      /* one of them was not an error */
+    bool late;      /* a reply came after its deadline; not yet told to the breaker */
+    bool again;     /* the last probe was answered, but late; this one follows it at once */
     /* For each script, `last` when its text was last sent again. A call at an earlier place finds
      * the script loaded if it is sent again (resend_by_text() in resend.c). */
     uint64_t texts[SCRIPT_COUNT];
@@ -165,6 +168,9 @@ void call_park(struct client *c, struct call *call);
 /* link_put() gives a call to the link, which must have room for it. */
 bool link_has_room(const struct client_link *link, size_t bytes);
 void link_put(struct client_link *link, struct call *call, uint64_t now_ns);
+
+/* Tells the client_late of a place, if it has one, that no reply will come. */
+void link_end_late(struct client_link *link, const struct reply_place *place, uint64_t now_ns);
 
 void link_wake(struct client_link *link);
 /* link_has_places() returns whether n more replies may be pending, `most` in all.
@@ -204,7 +210,6 @@ void link_fail(struct client_link *link, uint64_t now_ns, const char *format, ..
 /* ---- questions.c ---- */
 
 void link_greet(struct client_link *link, uint64_t now_ns);
-void link_load_scripts(struct client_link *link);
 /* Both need a link that is READY: link_probe() one whose `probing` is set, link_recheck() one whose
  * `complained` is set. */
 void link_probe(struct client_link *link, uint64_t now_ns);

@@ -10,9 +10,9 @@
  * has recorded an error and got no call since. Many a store that refuses every call still answers
  * PING: one without memory (OOM) or disk (MISCONF), without its replicas (NOREPLICAS), made a
  * replica itself (READONLY), or in a Cluster that is down. A probe by PING would close the breaker,
- * and the next calls would open it again, over and over. So after refusals a probe is an empty
- * write, SETRANGE key 0 "", to the key of a call that was refused: it needs all that the call
- * needs, in the same slot, and changes nothing, whether the key exists or not.
+ * and the next calls would open it again, over and over. So a probe is a call of a script, which
+ * after refusals makes an empty write to the key of a call that was refused: it needs all that the
+ * call needs, in the same slot, and changes nothing, whether the key exists or not.
  */
 #include <stdio.h>
 
@@ -101,7 +101,7 @@ void link_clear_complaint(struct client_link *link)
     }
 }
 
-/* ---- the greeting: AUTH, SELECT, SCRIPT LOAD ---- */
+/* ---- the greeting: AUTH, SELECT ---- */
 
 /* Returns the beginning of a message that says which option a Sentinel's refusal is about; "" for a
  * store, because there the message names the refused command. */
@@ -191,18 +191,13 @@ void link_ignore_reply(void *arg, struct client_link *link, const struct store_r
     (void)now_ns;
 }
 
-/* The replies are ignored: a script that could not be loaded is sent as text when it is called. */
-void link_load_scripts(struct client_link *link)
-{
-    const struct scripts *s = link->client->options->scripts;
-    link->loaded = true;
-    for (size_t i = 0; i < SCRIPT_COUNT && !link->sentinel; i++) {
-        struct text words[] = {TEXT("SCRIPT"), TEXT("LOAD"), s->row[i].text};
-        (void)client_ask(link, words, 3, link_ignore_reply, NULL);
-    }
-}
-
 /* ---- the role ---- */
+
+bool client_role_is_master(const struct store_reply *reply)
+{
+    struct text rest = reply->whole;
+    return reply->type != '-' && value_array(&rest) >= 1 && text_is(value_text(&rest), "master");
+}
 
 /* Drops a link that is not a master, with the reason `arg`, and one that asks for a password. A
  * link that may not ask for the role (an error) is taken for a master, until a call is refused with
@@ -217,8 +212,7 @@ static void on_role(void *arg, struct client_link *link, const struct store_repl
         }
         return;
     }
-    struct text rest = reply->whole;
-    if (value_array(&rest) < 1 || !text_is(value_text(&rest), "master")) {
+    if (!client_role_is_master(reply)) {
         client_link_drop(link, arg, now_ns);
     }
 }
@@ -232,15 +226,23 @@ void client_link_ask_role(struct client_link *link, char *otherwise)
 
 /* ---- probes ---- */
 
-/* Sends an empty write to the key. Returns 0; or WEIR_E..., and `answer` is not called. */
-static int write_nothing(struct client_link *link, struct text key, client_answer_fn answer)
+/* An error of the write is the script's answer as it is, on all versions of Redis. */
+#define PROBE "return KEYS[1] and redis.pcall('SETRANGE', KEYS[1], 0, '') or 1"
+
+/* Calls the script, which is short enough to be sent as text each time, with a key that calls were
+ * refused for, or without one if the breaker knows of none. Returns 0; or WEIR_E..., and `answer` is
+ * not called. A Sentinel runs no scripts, and is sent a PING. */
+static int try_call(struct client_link *link, client_answer_fn answer)
 {
-    struct text words[] = {TEXT("SETRANGE"), key, TEXT("0"), TEXT("")};
-    return client_ask(link, words, 4, answer, NULL);
+    char room[BREAKER_KEY_MAX];
+    struct text key = {room, breaker_doubted(link->breaker, room)};
+    struct text words[] = {TEXT("EVAL"), TEXT(PROBE), key.len > 0 ? TEXT("1") : TEXT("0"), key};
+    return link->sentinel ? client_ask(link, &TEXT("PING"), 1, answer, NULL)
+                          : client_ask(link, words, key.len > 0 ? 4 : 3, answer, NULL);
 }
 
 /*
- * Returns true if the reply to an empty write does not show that the endpoint refuses calls; then
+ * Returns true if the reply to a probe does not show that the endpoint refuses calls; then
  * the complaint is over. A refusal is passed to the topology: the endpoint may have been replaced,
  * and without calls no other reply would show it. The topology also knows whether a call would end
  * with this refusal (MOVED from a store that should not be in a Cluster) or go elsewhere (MOVED
@@ -264,33 +266,29 @@ static bool is_willing(struct client_link *link, const struct store_reply *reply
     return true;
 }
 
+/* Tells the breaker of an answered probe. A good one that was late is made once more. */
 static void judge(struct client_link *link, bool good, uint64_t now_ns)
 {
     bool in_time = now_ns - link->probe_ns <= link->client->options->deadline_ns;
+    if (good && !in_time && !link->again) {
+        /* A stall may have ended just now. A store that is always late fails the second time. */
+        link->again = true;
+        link_probe(link, now_ns);
+        return;
+    }
+    link->again = false;
     link->probing = false;
     breaker_probed(link->breaker, in_time && good, now_ns);
-    if (!link->loaded) {
-        link_load_scripts(link);
-    }
     link_set_timer(link, now_ns);
     if (!breaker_is_open(link->breaker)) {
         client_reroute(link->client, now_ns);
     }
 }
 
-/* Handles the reply to PING. If there is no reply, or the link is not probing any more, end() has
+/* Handles the reply to a probe. If there is no reply, or the link is not probing any more, end() has
  * told the breaker. */
-static void on_pong(void *arg, struct client_link *link, const struct store_reply *reply,
-                    uint64_t now_ns)
-{
-    (void)arg;
-    if (reply != NULL && link->probing) {
-        judge(link, text_is(reply->text, "PONG"), now_ns);
-    }
-}
-
-static void on_written(void *arg, struct client_link *link, const struct store_reply *reply,
-                       uint64_t now_ns)
+static void on_probed(void *arg, struct client_link *link, const struct store_reply *reply,
+                      uint64_t now_ns)
 {
     (void)arg;
     if (reply != NULL && link->probing) {
@@ -300,12 +298,8 @@ static void on_written(void *arg, struct client_link *link, const struct store_r
 
 void link_probe(struct client_link *link, uint64_t now_ns)
 {
-    char key[BREAKER_KEY_MAX];
-    size_t len = breaker_doubted(link->breaker, key);
     link->probe_ns = now_ns;
-    int e = len > 0 ? write_nothing(link, (struct text){key, len}, on_written)
-                    : client_ask(link, &TEXT("PING"), 1, on_pong, NULL);
-    if (e != 0) {
+    if (try_call(link, on_probed) != 0) {
         link->probing = false;
         breaker_probed(link->breaker, false, now_ns);
     }
@@ -324,11 +318,10 @@ static void on_rechecked(void *arg, struct client_link *link, const struct store
 }
 
 /* Checks whether calls would be answered again. A success that another thread has noted since the
- * error counts too. The empty write only tests refusals of all calls; other errors (missing
- * permissions, for example) are cleared only by a call. */
+ * error counts too. The probe only tests refusals of all calls; other errors (missing permissions
+ * for a command, for example) are cleared only by a call. */
 void link_recheck(struct client_link *link, uint64_t now_ns)
 {
-    char key[BREAKER_KEY_MAX];
     if (breaker_well_ns(link->breaker) > link->complained_ns) {
         link_clear_complaint(link);
     }
@@ -337,8 +330,7 @@ void link_recheck(struct client_link *link, uint64_t now_ns)
     }
     link->recheck_ns = now_ns + RECHECK_EVERY;
     bool idle = !link->rechecking && !link->probing && !breaker_is_open(link->breaker);
-    size_t len = idle ? breaker_doubted(link->breaker, key) : 0;
-    if (len > 0) {
-        link->rechecking = write_nothing(link, (struct text){key, len}, on_rechecked) == 0;
+    if (idle && breaker_doubts(link->breaker)) {
+        link->rechecking = try_call(link, on_rechecked) == 0;
     }
 }

@@ -100,9 +100,34 @@ static int take_number(struct text *rest, struct store_value *out)
     return take_bulk(rest, out);
 }
 
+#define SHORT_DIGITS 18 /* any number of so many digits fits in 64 bits */
+
+/* Takes a short integer that is complete, quickly: most values are such. Returns false for anything
+ * else. */
+static bool take_short(struct text *rest, struct store_value *out)
+{
+    const char *at = rest->at;
+    bool negative = rest->len > 1 && at[1] == '-';
+    size_t first = 1 + negative;
+    size_t i = first;
+    int64_t n = 0;
+    for (; i < rest->len && i - first < SHORT_DIGITS && at[i] >= '0' && at[i] <= '9'; i++) {
+        n = n * 10 + (at[i] - '0');
+    }
+    if (i + 1 >= rest->len || i == first || at[0] != ':' || at[i] != '\r' || at[i + 1] != '\n') {
+        return false;
+    }
+    *out = (struct store_value){.type = ':', .number = negative ? -n : n, .text = {"", 0}};
+    *rest = text_after(*rest, i + 2);
+    return true;
+}
+
 /* Takes one value from the front. For an array that is only its length. */
 static int take(struct text *rest, struct store_value *out)
 {
+    if (take_short(rest, out)) {
+        return STORE_REPLY;
+    }
     int e = take_line(rest, out);
     if (e != STORE_REPLY) {
         return e;
@@ -124,27 +149,6 @@ static int take(struct text *rest, struct store_value *out)
 
 /* ---- whole replies ---- */
 
-#define SHORT_DIGITS 18 /* any number of so many digits fits in 64 bits */
-
-/* Takes a short integer that is complete, quickly. Returns false for anything else. */
-static bool take_short(struct text *rest, int64_t *number)
-{
-    const char *at = rest->at;
-    bool negative = rest->len > 1 && at[1] == '-';
-    size_t first = 1 + negative;
-    size_t i = first;
-    int64_t n = 0;
-    for (; i < rest->len && i - first < SHORT_DIGITS && at[i] >= '0' && at[i] <= '9'; i++) {
-        n = n * 10 + (at[i] - '0');
-    }
-    if (i + 1 >= rest->len || i == first || at[0] != ':' || at[i] != '\r' || at[i + 1] != '\n') {
-        return false;
-    }
-    *number = negative ? -n : n;
-    *rest = text_after(*rest, i + 2);
-    return true;
-}
-
 /* Takes n values, and all that is in them, from the front. If all are integers, and there is room
  * for them, they are set in out->integers, and out->type becomes ':'. */
 static int take_values(struct text *rest, int64_t n, unsigned depth, struct store_reply *out)
@@ -153,9 +157,6 @@ static int take_values(struct text *rest, int64_t n, unsigned depth, struct stor
     bool integers = n <= STORE_INTEGERS_MAX;
     int e = depth <= VALUE_DEPTH_MAX ? STORE_REPLY : STORE_BAD;
     for (int64_t i = 0; e == STORE_REPLY && i < n; i++) {
-        if (integers && take_short(rest, &out->integers[i])) {
-            continue;
-        }
         e = take(rest, &v);
         integers = integers && v.type == ':';
         if (integers) {

@@ -1,6 +1,7 @@
 /* Routes calls again: those that were refused (C2), and those that are not sent when something new
  * is known about their route. */
 #include "base/maths.h"
+#include "redis/breaker.h"
 #include "redis/link.h"
 
 #define HOPS_AT_ONCE 4
@@ -79,20 +80,28 @@ static void pause_call(struct client *c, struct call *call, const struct store_r
     c->counts.resent++;
 }
 
+_Static_assert((int)SCRIPT_COUNT <= (int)BREAKER_TEXTS, "a breaker knows of all scripts");
+
 /*
- * Sends the call again after NOSCRIPT. The first such call goes as text (EVAL), which also loads
- * the script; calls that were sent before it and are refused likewise only need to be sent by hash
- * again, after it. A call that is refused a second time goes as text in any case.
+ * Sends the call again after NOSCRIPT (C6). The first such call of the process goes as text (EVAL),
+ * which also loads the script. Calls that were sent before it on its link, and are refused likewise,
+ * only need to be sent by hash again, after it. Those of other links wait for a moment; if they are
+ * refused again, they go as text, too.
  */
-static void resend_by_text(struct client *c, struct call *call, uint64_t now_ns)
+static void resend_by_text(struct client *c, struct call *call, const struct store_reply *reply,
+                           uint64_t now_ns)
 {
     struct client_link *link = call->link;
-    uint64_t *loaded = &link->texts[call->script - c->options->scripts->row];
-    bool behind = call->place < *loaded && call->strange == 0;
-    call->how = behind ? SCRIPT_BY_SHA : SCRIPT_BY_TEXT;
-    call->strange++;
+    unsigned script = (unsigned)(call->script - c->options->scripts->row);
+    bool behind = call->place < link->texts[script];
+    bool first = call->strange++ == 0;
+    if (!behind && !breaker_begin_text(link->breaker, script, link, now_ns) && first) {
+        pause_call(c, call, reply, now_ns);
+        return;
+    }
     if (!behind) {
-        *loaded = link->last;
+        call->how = SCRIPT_BY_TEXT;
+        link->texts[script] = link->last;
     }
     c->counts.resent++;
     link_put(link, call, now_ns);
@@ -131,7 +140,7 @@ void call_refused(struct client *c, struct call *call, const struct store_reply 
     } else if (reply->refusal != STORE_NOSCRIPT) {
         follow(c, call, reply, now_ns);
     } else if (call->how == SCRIPT_BY_SHA) {
-        resend_by_text(c, call, now_ns);
+        resend_by_text(c, call, reply, now_ns);
     } else {
         pause_call(c, call, reply, now_ns);
     }

@@ -96,6 +96,8 @@ void client_link_drop(struct client_link *link, const char *why, uint64_t now_ns
  * it is not a master, and also if it asks for a password. A link that may not ask for the role (an
  * error) is taken for a master, until a call is refused with READONLY. */
 void client_link_ask_role(struct client_link *link, char *otherwise);
+/* Returns true if the reply to ROLE says that the endpoint is a master. */
+bool client_role_is_master(const struct store_reply *reply);
 
 /* Lets the link stay until that time, for replies that are pending. Then it is dropped and, after
  * forgot(), freed. UINT64_MAX: it stays. */

@@ -7,21 +7,19 @@
 #include "base/maths.h"
 #include "shared/stores.h"
 
-#define RETRY_NS WEIR_SECOND  /* retry if this node cannot decide: the store may be back by then */
-#define OUTAGE_NS WEIR_SECOND /* a longer time without a question means that the store was back */
+#define RETRY_NS WEIR_SECOND /* retry if this node cannot decide: the store may be back by then */
 
 _Static_assert((int)REMOTE_PEEK == (int)WEIR_PEEK && (int)REMOTE_UP_TO == (int)WEIR_UP_TO,
                "the verbs that a fallback answers are modes of weir_ask_at()");
 
 struct fallback {
-    pthread_rwlock_t lock; /* held for writing while `limiter` is changed */
+    pthread_rwlock_t lock; /* held for writing while the limiters are changed */
     struct weir *limiter;  /* NULL: none was needed yet, or it could not be made */
+    struct weir *before;   /* the one before, for what its keys have spent; NULL: none */
     uint64_t nodes;        /* number of nodes that the limiter is for */
     const struct store_numbers *numbers;
     struct weir_options part; /* options that the limiter was made of */
-    uint64_t round;    /* of node_keys_once(): number of the outage, unique in this process */
-    uint64_t since_ns; /* when the outage began */
-    uint64_t asked_ns; /* when the last question came */
+    uint64_t round; /* of node_keys_once(): the limiter's number, unique in this process */
 };
 
 struct fallback *fallback_create(void)
@@ -37,6 +35,7 @@ void fallback_destroy(struct fallback *f)
 {
     if (f != NULL) {
         weir_close(f->limiter);
+        weir_close(f->before);
         (void)pthread_rwlock_destroy(&f->lock);
         free(f);
     }
@@ -95,48 +94,33 @@ bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct w
     return bucket ? divide_bucket(whole, nodes, part) : divide_window(whole, nodes, part);
 }
 
-/* ---- the limiter, and outages ---- */
+/* ---- the limiter ---- */
 
 static bool fits(const struct fallback *f, const struct store_numbers *numbers, uint64_t nodes)
 {
     return f->round != 0 && f->nodes == nodes && f->numbers == numbers;
 }
 
-static bool is_new_outage(const struct fallback *f, uint64_t now_ns)
-{
-    uint64_t asked_ns = load_relaxed(&f->asked_ns);
-    return now_ns > asked_ns && now_ns - asked_ns > OUTAGE_NS;
-}
-
-/* Makes a fresh limiter, for another number of nodes or for other numbers. */
+/*
+ * Makes a limiter for another number of nodes or for other numbers, unless another thread has done
+ * so. Each key is carried over when it is asked for (sow()). A key that is not asked for between
+ * two such changes begins anew.
+ */
 static void remake(struct fallback *f, const struct store_numbers *numbers, uint64_t nodes)
-{
-    weir_close(f->limiter);
-    f->limiter = NULL;
-    if (fallback_options(&numbers->options, nodes, &f->part) &&
-        weir_open(&f->limiter, &f->part, NULL) != 0) {
-        f->limiter = NULL;
-    }
-    f->nodes = nodes;
-    f->numbers = numbers;
-}
-
-/* Begins a new round, for a new outage, other numbers or another number of nodes, unless another
- * thread has done so. The states of keys in the limiter are from an earlier outage: in the new
- * round each key begins with what is known of it now. */
-static void begin(struct fallback *f, const struct store_numbers *numbers, uint64_t nodes,
-                  uint64_t now_ns)
 {
     static uint64_t rounds;
     (void)pthread_rwlock_wrlock(&f->lock);
-    bool fit = fits(f, numbers, nodes);
-    if (!fit) {
-        remake(f, numbers, nodes);
-    }
-    if (!fit || is_new_outage(f, now_ns)) {
+    if (!fits(f, numbers, nodes)) {
+        weir_close(f->before);
+        f->before = f->limiter;
+        f->limiter = NULL;
+        if (fallback_options(&numbers->options, nodes, &f->part) &&
+            weir_open(&f->limiter, &f->part, NULL) != 0) {
+            f->limiter = NULL;
+        }
+        f->nodes = nodes;
+        f->numbers = numbers;
         f->round = fetch_add(&rounds, 1) + 1;
-        f->since_ns = now_ns;
-        store_relaxed(&f->asked_ns, now_ns);
     }
     (void)pthread_rwlock_unlock(&f->lock);
 }
@@ -149,31 +133,47 @@ struct seed {
     uint64_t now_ns;
 };
 
-/* Returns the units that have refilled since the outage began: those of a bucket one by one, those
- * of a window all at its end. */
-static uint64_t come_since(const struct fallback *f, uint64_t now_ns)
+/* Returns the units of this node's part that have refilled since the store last spoke of the key:
+ * those of a bucket one by one, those of a window all at its end. */
+static uint64_t come_since(const struct fallback *f, const struct node_key *k, uint64_t now_ns)
 {
     const struct weir_options *o = &f->part;
     bool bucket = o->algorithm == WEIR_TOKEN_BUCKET || o->algorithm == WEIR_LEAKY_BUCKET;
-    uint64_t ns = sub_floor0(now_ns, f->since_ns);
-    return bucket ? mul_div(ns, o->count, o->period_ns) : ns >= o->period_ns ? UINT64_MAX : 0;
+    if (bucket) {
+        return mul_div(sub_floor0(now_ns, k->noted_ns), o->count, o->period_ns);
+    }
+    return now_ns >= k->reset_at_ns ? UINT64_MAX : 0;
 }
 
-/*
- * Sets a key to what the store last said remained, or to nothing, plus what has refilled since the
- * outage began. The refilled units count because this may be called long after that, also for a key
- * that this node has forgotten meanwhile: the key must not lose its units.
- */
-static void sow(void *arg, uint64_t remaining)
+static bool peek(struct weir *limiter, const struct seed *s, struct weir_answer *a)
+{
+    struct weir_question q = {
+        .key = s->key.at, .key_len = s->key.len, .cost = 1, .mode = WEIR_PEEK};
+    return limiter != NULL && weir_ask_at(limiter, &q, s->now_ns, a) == 0;
+}
+
+/* Lowers a key to what the store last said remained, with what has refilled since, and by what it
+ * has spent in the limiter before. A key of which nothing is known has this node's whole part. */
+static void sow(void *arg, const struct node_key *k)
 {
     const struct seed *s = arg;
-    struct weir_answer a;
-    struct weir_question peek = {
-        .key = s->key.at, .key_len = s->key.len, .cost = 1, .mode = WEIR_PEEK};
-    uint64_t wanted = add_sat(remaining, come_since(s->fallback, s->now_ns));
-    if (weir_ask_at(s->fallback->limiter, &peek, s->now_ns, &a) == 0 && a.remaining > wanted) {
-        (void)weir_penalize_at(s->fallback->limiter, s->key.at, s->key.len, a.remaining - wanted,
-                               s->now_ns, NULL);
+    const struct fallback *f = s->fallback;
+    struct weir_answer now;
+    struct weir_answer before;
+    uint64_t most = UINT64_MAX;
+    if (!peek(f->limiter, s, &now)) {
+        return;
+    }
+    if (k != NULL) {
+        most = add_sat(k->remaining, come_since(f, k, s->now_ns));
+    }
+    if (peek(f->before, s, &before)) {
+        uint64_t spent = sub_floor0(before.quota, before.remaining);
+        most = min_u64(most, sub_floor0(now.quota, spent));
+    }
+    if (now.remaining > most) {
+        (void)weir_penalize_at(f->limiter, s->key.at, s->key.len, now.remaining - most, s->now_ns,
+                               NULL);
     }
 }
 
@@ -195,12 +195,11 @@ void fallback_ask(struct fallback *f, const struct remote_part *part, int verb, 
     struct weir_question q = {
         .key = part->key.at, .key_len = part->key.len, .cost = part->cost, .mode = verb};
     (void)pthread_rwlock_rdlock(&f->lock);
-    while (!fits(f, numbers, nodes) || is_new_outage(f, now_ns)) {
+    while (!fits(f, numbers, nodes)) {
         (void)pthread_rwlock_unlock(&f->lock);
-        begin(f, numbers, nodes, now_ns);
+        remake(f, numbers, nodes);
         (void)pthread_rwlock_rdlock(&f->lock);
     }
-    store_relaxed(&f->asked_ns, now_ns);
     struct seed seed = {f, part->key, now_ns};
     int e = WEIR_ENOMEM;
     if (f->limiter != NULL) {

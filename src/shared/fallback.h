@@ -1,8 +1,9 @@
 /*
  * `on_store_failure: local`: this node decides by its own part of a limit while the store is away.
- * Each of N nodes gets exactly rate/N, and a burst of max(1, floor(B/N)). A key that is new here
- * begins with what the store last said remained, or with nothing. The store is not told of these
- * decisions afterwards.
+ * Each of N nodes gets exactly rate/N, and a burst of max(1, floor(B/N)). A key begins with that
+ * burst, but with no more than what the store last said remained and what has refilled since. What
+ * it has spent here stays spent in the next outage, and when N or the limit's numbers change. The
+ * store is not told of these decisions afterwards.
  *
  *   buckets   count per N periods; burst, or queue + 1, as above
  *   windows   b = max(1, floor(count/N)) per b N period / count, rounded up to whole ns: the same

@@ -38,10 +38,38 @@ void members_put_arguments(const struct members *m, struct buffer *b, unsigned *
     *count = 4;
 }
 
-void members_heard(struct members *m, const struct store_reply *reply)
+static void set_nodes(struct members *m, uint64_t nodes)
 {
-    if (reply->type == ':' && reply->n == 1 && reply->integers[0] > 0) {
-        store_relaxed(&m->nodes, (uint64_t)reply->integers[0]);
+    store_relaxed(&m->nodes, nodes);
+    if (m->kept != NULL) {
+        store_relaxed(m->kept, nodes);
+    }
+}
+
+void members_heard(struct members *m, const struct store_reply *reply, uint64_t now_ns)
+{
+    if (reply->type != ':' || reply->n != 1 || reply->integers[0] <= 0) {
+        return;
+    }
+    uint64_t nodes = (uint64_t)reply->integers[0];
+    uint64_t heard_ns = load_relaxed(&m->heard_ns);
+    bool more = nodes >= load_relaxed(&m->nodes);
+    bool gap = heard_ns == 0 || now_ns > heard_ns + MEMBERS_GAP_NS;
+    store_relaxed(&m->heard_ns, now_ns);
+    if (more || gap) {
+        store_relaxed(&m->since_ns, now_ns);
+    }
+    if (more || now_ns >= load_relaxed(&m->since_ns) + MEMBERS_ALIVE_NS) {
+        set_nodes(m, nodes);
+    }
+}
+
+void members_keep(struct members *m, uint64_t *kept)
+{
+    uint64_t nodes = load_relaxed(kept);
+    m->kept = kept;
+    if (nodes > m->nodes && nodes <= MEMBERS_MOST) {
+        m->nodes = nodes;
     }
 }
 

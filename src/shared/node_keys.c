@@ -329,6 +329,7 @@ void node_key_note(struct node_key *k, uint64_t cost, const struct weir_answer *
 {
     k->remaining = answer->remaining;
     k->reset_at_ns = add_sat(now_ns, answer->reset_after_ns);
+    k->noted_ns = max_u64(now_ns, 1);
     k->round = 0; /* the store's number replaces that of a fallback used in between */
     if (keep_ns != 0) {
         k->denied_cost = cost;
@@ -372,18 +373,19 @@ void node_keys_forget(struct node_keys *t, struct hash hash)
     if (k != NULL) {
         k->denied_cost = 0;
         k->remaining = 0;
+        k->noted_ns = 0;
         k->round = 0;
     }
     node_keys_unlock(s);
 }
 
 void node_keys_once(struct node_keys *t, struct hash hash, uint64_t round, uint64_t now_ns,
-                    void (*fn)(void *arg, uint64_t remaining), void *arg)
+                    void (*fn)(void *arg, const struct node_key *key), void *arg)
 {
     struct key_stripe *s = node_keys_lock(t, hash, &now_ns);
     struct node_key *k = node_key_make(s, hash, now_ns);
     if (k == NULL || k->round != round) {
-        fn(arg, k != NULL ? k->remaining : 0);
+        fn(arg, k != NULL && k->noted_ns != 0 ? k : NULL);
     }
     if (k != NULL) {
         k->round = round;

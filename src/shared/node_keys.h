@@ -14,7 +14,7 @@
  *     longest. Parts that must stay never give way: a lease with units, a delta that the store has
  *     not acknowledged, a call that is out. If there are only such parts, there is no room.
  * K3  Notes may be forgotten at any time: the key is then asked for in the store again, and begins
- *     with nothing in a fallback. A part that ends leaves its notes here.
+ *     as an unknown one in a fallback. A part that ends leaves its notes here.
  *
  * A denial answers questions that the store would deny as well: those of the same cost for as long
  * as its caller says; those of higher costs only where their retry is known, too: in a bucket it is
@@ -45,6 +45,7 @@ struct node_key {
     uint64_t used_ns;         /* when the last question came */
     uint64_t remaining;       /* what the store last said; 0 if it has said nothing */
     uint64_t reset_at_ns;     /* likewise */
+    uint64_t noted_ns;        /* when it said so; 0: it has said nothing */
     uint64_t denied_cost;     /* 0: nothing is denied */
     uint64_t denied_until_ns; /* until when the denial answers questions */
     uint64_t retry_at_ns;
@@ -219,11 +220,11 @@ void node_keys_note(struct node_keys *keys, struct hash hash, uint64_t cost,
 void node_keys_forget(struct node_keys *keys, struct hash hash);
 
 /*
- * Calls fn(arg, remaining) once for each key and `round`, before any other thread that calls with
- * the same ones returns; and again after the store has said something new. `remaining` is what the
- * store last said, or 0 if nothing is known. A key that has been forgotten meanwhile counts as new.
+ * Calls fn(arg, key) once for each key and `round`, before any other thread that calls with the
+ * same ones returns; and again after the store has said something new. `key` has what the store
+ * last said; NULL: nothing is known. A key that has been forgotten meanwhile counts as new.
  */
 void node_keys_once(struct node_keys *keys, struct hash hash, uint64_t round, uint64_t now_ns,
-                    void (*fn)(void *arg, uint64_t remaining), void *arg);
+                    void (*fn)(void *arg, const struct node_key *key), void *arg);
 
 #endif

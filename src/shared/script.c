@@ -158,6 +158,17 @@ uint64_t script_offset(const struct store_params *p, struct text key)
     return (p->b + mul_high(hash_sip(&fixed, key.at, key.len).low, p->a)) % p->a;
 }
 
+/* Returns whether the call is a CHECK that the first piece of its script may decide
+ * (lua/plain_bucket.lua, plain_window.lua). */
+static bool is_plain(unsigned verb, const struct store_part *parts, size_t n)
+{
+    const struct store_params *p = parts[0].params;
+    bool bucket = keeper_of(p) == WEIR_TOKEN_BUCKET;
+    bool window = p->algorithm == WEIR_FIXED_WINDOW && p->a != WEIR_MONTH / WEIR_MICROSECOND;
+    return verb == REMOTE_CHECK && n == 1 && (bucket || window) && parts[0].time_ns == 0 &&
+           parts[0].cost <= p->quota;
+}
+
 /* Puts the numbers of a part. The units that need not wait travel with `b` (lua/leaky_bucket.lua),
  * which is below STORE_PARTS. */
 static void put_part(struct buffer *b, const struct store_part *part)
@@ -182,7 +193,7 @@ unsigned script_put_arguments(struct buffer *b, unsigned verb, const struct stor
     for (size_t i = 0; i < n; i++) {
         resp_put_bulk(b, parts[i].key);
     }
-    resp_put_bulk(b, text_of(verbs[verb]));
+    resp_put_bulk(b, is_plain(verb, parts, n) ? TEXT("plain") : text_of(verbs[verb]));
     for (size_t i = 0; i < n; i++) {
         put_part(b, &parts[i]);
     }
@@ -233,6 +244,9 @@ int script_answer(const struct store_reply *reply, const struct store_part *part
                   struct weir_answer *answer, uint64_t *stamp_us)
 {
     const int64_t *x = reply->integers;
+    if (reply->type == ':' && reply->n == SCRIPT_PLAIN_COUNT && n == 1) {
+        return script_plain_answer(x, &parts[0], answer, stamp_us);
+    }
     if (!plausible(reply, n)) {
         return WEIR_EIO;
     }

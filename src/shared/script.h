@@ -134,6 +134,7 @@ unsigned script_put_numbers(struct buffer *b, const int64_t *numbers, size_t n);
  * four numbers.
  */
 enum {
+    SCRIPT_PLAIN_COUNT = 3,
     SCRIPT_LEASE_NUMBERS = 5,
     SCRIPT_ANSWER_STAMP = 7,
     SCRIPT_ANSWER_COUNT = 9,
@@ -145,10 +146,16 @@ enum {
 /*
  * Reads the answer out of the reply to CHECK, PEEK, UP_TO, REFUND or PENALIZE. *stamp_us (may be
  * NULL) is the time to give to a REFUND of what was granted; for a leaky_bucket, reset_after_ns
- * must be added to it. Returns 0, or WEIR_EIO if it is not such a reply.
+ * must be added to it. `parts` are those of the call, but only their params and costs are used.
+ * Returns 0, or WEIR_EIO if it is not such a reply.
  */
 int script_answer(const struct store_reply *reply, const struct store_part *parts, size_t n,
                   struct weir_answer *answer, uint64_t *stamp_us);
+
+/* The same for the short answer that a script may give to a plain CHECK (script_plain.c): time,
+ * state, and for a window the time that is left of it. */
+int script_plain_answer(const int64_t x[SCRIPT_PLAIN_COUNT], const struct store_part *part,
+                        struct weir_answer *answer, uint64_t *stamp_us);
 
 /*
  * Reads the reply to BLOCK_UNTIL, BLOCK, BAN, UNBLOCK or RESET. Returns for a block 0, or WEIR_ETIME if

@@ -58,6 +58,11 @@ uint64_t store_fleet_size(const struct store_shared *s)
     return s->options.fleet_size != 0 ? s->options.fleet_size : members_count(&s->members);
 }
 
+void store_keep_nodes(struct store_shared *s, uint64_t *kept)
+{
+    members_keep(&s->members, kept);
+}
+
 uint64_t store_degraded(const struct store_shared *s)
 {
     return load_relaxed(&s->degraded);
@@ -162,9 +167,8 @@ static void on_beat(void *arg, enum client_end end, const struct store_reply *re
                     uint64_t now_ns)
 {
     struct members *m = arg;
-    (void)now_ns;
     if (end == CLIENT_REPLIED) {
-        members_heard(m, reply);
+        members_heard(m, reply, now_ns);
     }
 }
 

@@ -137,9 +137,11 @@ static inline int store_limit_mode(const struct store_limit *limit)
     return __atomic_load_n(&limit->mode, __ATOMIC_RELAXED); /* either is right while it changes */
 }
 
-/* Returns the number of nodes in the fleet, at least 1: fleet_size if given, otherwise the nodes
- * seen in the last 10 s. */
+/* Returns the number of nodes in the fleet, at least 1: fleet_size if given, otherwise the number
+ * that the store has named (members.h). */
 uint64_t store_fleet_size(const struct store_shared *s);
+/* Keeps that number in a word that outlives the process: members_keep(). */
+void store_keep_nodes(struct store_shared *s, uint64_t *kept);
 
 int store_create(struct store **s, struct store_shared *shared,
                  const struct client_options *options, const struct client_driver *driver,

@@ -2,6 +2,8 @@
  * back. */
 #include "shared/store_question.h"
 
+#include <stdlib.h>
+
 #include "base/atomic.h"
 #include "base/maths.h"
 #include "shared/script.h"
@@ -273,10 +275,65 @@ static int read_reply(struct group *g, const struct store_reply *reply, uint64_t
     return e;
 }
 
+/* A call about one key that has ended without a reply. The question is answered, but a reply that
+ * comes later says what remains. */
+struct late_call {
+    struct client_late late;   /* first */
+    struct store_limit *limit; /* held */
+    const struct store_numbers *numbers;
+    struct hash hash;
+    struct remote_part part; /* only its cost is used */
+    bool plain;
+};
+
+static void on_late(struct client_late *late, const struct store_reply *reply, uint64_t now_ns)
+{
+    struct late_call *l = (struct late_call *)late;
+    struct store_part part = {.params = &l->numbers->params, .cost = l->part.cost};
+    struct piece piece = {.part = &l->part, .limit = l->limit, .hash = l->hash};
+    struct weir_answer answer;
+    uint64_t stamp_us;
+    if (reply != NULL && script_answer(reply, &part, 1, &answer, &stamp_us) == 0) {
+        note(&piece, l->plain, &answer, now_ns);
+    }
+    store_limit_release(l->limit);
+    free(l);
+}
+
+/* Awaits the late reply to the group's call, if it can say what remains of one key, for a
+ * fallback. */
+static void await_late(const struct group *g)
+{
+    const struct store_question *a = g->of;
+    const struct piece *p = &a->pieces[g->piece];
+    bool one = next_piece(g, g->piece + 1) == a->pieces_count;
+    struct late_call *l =
+        one && a->asked->verb <= REMOTE_UP_TO && p->limit->on_failure == REMOTE_FAIL_LOCAL
+            ? malloc(sizeof *l)
+            : NULL;
+    if (l == NULL) {
+        return;
+    }
+    *l = (struct late_call){.late = {on_late},
+                            .limit = p->limit,
+                            .numbers = p->numbers,
+                            .hash = p->hash,
+                            .part = {.cost = p->part->cost},
+                            .plain = store_question_is_plain(a->asked)};
+    if (client_await_late(a->store->client, &l->late)) {
+        store_limit_hold(l->limit);
+    } else {
+        free(l);
+    }
+}
+
 static void on_group(void *arg, enum client_end end, const struct store_reply *reply,
                      uint64_t now_ns)
 {
     struct group *g = arg;
+    if (end == CLIENT_UNKNOWN) {
+        await_late(g);
+    }
     if (end == CLIENT_REPLIED && read_reply(g, reply, now_ns) == 0) {
         group_answered(g, now_ns);
     } else {

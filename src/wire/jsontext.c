@@ -54,13 +54,15 @@ static uint32_t hex_of(const char *at, const char *end)
     return number;
 }
 
+/* The character that a short escape, such as \n, stands for, by its letter; 0: no such escape. */
+static const unsigned char short_escapes[UINT8_MAX + 1] = {
+    ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
+    ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
+
 size_t jsontext_escape(const char *at, const char *end, uint32_t *number)
 {
-    static const unsigned char meant[UINT8_MAX + 1] = {
-        ['"'] = '"',  ['\\'] = '\\', ['/'] = '/',  ['b'] = '\b',
-        ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t'};
     if (end - at < 2 || at[1] != 'u') {
-        *number = end - at < 2 ? 0 : meant[(unsigned char)at[1]];
+        *number = end - at < 2 ? 0 : short_escapes[(unsigned char)at[1]];
         return *number != 0 ? 2 : 0;
     }
     *number = hex_of(at + 2, end);
@@ -79,27 +81,32 @@ size_t jsontext_escape(const char *at, const char *end, uint32_t *number)
     return 12;
 }
 
-/* Returns whether a byte of a string stands for itself, as nearly all do. */
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/*
+ * Marks the bytes of a string that do not stand for themselves, as nearly all do: the highest bit of
+ * a byte is set if it is 0x80 or more, below ' ', or equal to '"' or '\\'. A borrow from a lower byte
+ * can set it too, but only if that byte is marked; so the lowest mark is always right.
+ */
+static inline uint64_t mark_special(uint64_t x)
+{
+    uint64_t special =
+        x | (x - EACH(' ')) | ((x ^ EACH('"')) - EACH(1)) | ((x ^ EACH('\\')) - EACH(1));
+    return special & EACH(0x80);
+}
+
 static inline bool is_plain(char c)
 {
     return (unsigned char)c >= ' ' && (unsigned char)c < 0x80 && c != '"' && c != '\\';
 }
 
-#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
-
-/*
- * Returns the first byte that is not plain. Eight are tested at once: the highest bit of one of them
- * is set if it is 0x80 or more, below ' ', or equal to '"' or '\\'. A borrow from a lower byte can set
- * it too, but only if that byte is not plain.
- */
+/* Returns the first byte that is not plain. */
 static const char *skip_plain(const char *at, const char *end)
 {
     while (end - at >= 8) {
-        uint64_t x = load_le64((const unsigned char *)at);
-        uint64_t special =
-            x | (x - EACH(' ')) | ((x ^ EACH('"')) - EACH(1)) | ((x ^ EACH('\\')) - EACH(1));
-        if ((special & EACH(0x80)) != 0) {
-            break;
+        uint64_t special = mark_special(load_le64((const unsigned char *)at));
+        if (special != 0) {
+            return at + __builtin_ctzll(special) / 8;
         }
         at += 8;
     }
@@ -109,22 +116,38 @@ static const char *skip_plain(const char *at, const char *end)
     return at;
 }
 
+/* Moves over short escapes and over characters of several bytes. A string that is full of them, which
+ * an attacker may send, must not cost much more than one of plain bytes. */
+static const char *skip_common(const char *at, const char *end)
+{
+    uint32_t number;
+    size_t n;
+    while (end - at >= 2 && *at == '\\' && short_escapes[(unsigned char)at[1]] != 0) {
+        at += 2;
+    }
+    while (at < end && (unsigned char)*at >= 0x80 &&
+           (n = utf8_next((struct text){at, (size_t)(end - at)}, &number)) > 0) {
+        at += n;
+    }
+    return at;
+}
+
 static bool check_string(struct checker *c)
 {
     uint32_t number;
     c->at++;
     for (;;) {
-        c->at = skip_plain(c->at, c->end);
+        c->at = skip_common(skip_plain(c->at, c->end), c->end);
         if (c->at == c->end) {
             return refuse(c, "expected the end of a string");
+        }
+        if (is_plain(*c->at)) {
+            continue;
         }
         if (take(c, '"')) {
             return true;
         }
-        size_t n = *c->at == '\\' ? jsontext_escape(c->at, c->end, &number)
-                   : (unsigned char)*c->at >= 0x80
-                       ? utf8_next((struct text){c->at, (size_t)(c->end - c->at)}, &number)
-                       : 0;
+        size_t n = *c->at == '\\' ? jsontext_escape(c->at, c->end, &number) : 0;
         if (n == 0) {
             return refuse(c, *c->at == '\\' ? "found an escape that is not valid"
                              : (unsigned char)*c->at < ' '
@@ -301,6 +324,9 @@ static bool is_escaped(const char *quote)
 static const char *end_of_string(const char *at, const char *end)
 {
     do {
+        while (end - at > 2 && at[1] == '\\') { /* memchr() would stop at every escaped quote */
+            at += 2;
+        }
         at = memchr(at + 1, '"', (size_t)(end - at - 1));
     } while (at != NULL && is_escaped(at));
     return at != NULL ? at + 1 : end; /* never NULL: the text was checked */
@@ -388,11 +414,14 @@ struct text jsontext_bytes(struct text string, char *room)
     const char *end = inner.at + inner.len;
     for (const char *at = inner.at; at < end;) {
         uint32_t number;
-        if (*at == '\\') {
+        if (*at != '\\') {
+            *to++ = *at++;
+        } else if (short_escapes[(unsigned char)at[1]] != 0) {
+            *to++ = (char)short_escapes[(unsigned char)at[1]];
+            at += 2;
+        } else {
             at += jsontext_escape(at, end, &number);
             to = put_utf8(to, number);
-        } else {
-            *to++ = *at++;
         }
     }
     return (struct text){room, (size_t)(to - room)};

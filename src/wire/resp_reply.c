@@ -3,19 +3,19 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define INTEGER_BYTES 23 /* of a reply at most: ':', '-', 19 digits, CR LF */
+#define HEAD_BYTES 23                  /* of a type, a number and CR LF at most */
+#define INTEGER_BYTES (HEAD_BYTES + 1) /* the same with a sign */
 
-/*
- * Returns room for a whole reply; NULL if it does not fit, or an earlier one did not. Does the same
- * as buffer_room(), without the call if there is room already.
- */
+/* Returns whether n bytes fit now, without growing or moving anything. */
+static inline bool has_room(const struct buffer *b, size_t n)
+{
+    return !b->full && n <= b->size - b->end && n <= b->most - buffer_len(b);
+}
+
+/* Returns room for a whole reply; NULL if it does not fit, or an earlier one did not. */
 static inline char *room(struct buffer *b, size_t n)
 {
-    if (b->full) {
-        return NULL;
-    }
-    bool there = n <= b->size - b->end && n <= b->most - buffer_len(b);
-    return there ? b->at + b->end : buffer_room(b, n);
+    return has_room(b, n) ? b->at + b->end : b->full ? NULL : buffer_room(b, n);
 }
 
 static inline void end_line(char *at)
@@ -28,6 +28,9 @@ static inline void end_line(char *at)
 static inline size_t digits_of(uint64_t number)
 {
     size_t n = 1;
+    if (number < 10) {
+        return n;
+    }
     while (number >= 1000) {
         number /= 1000;
         n += 3;
@@ -56,14 +59,22 @@ static inline char *write_head(char *at, char type, uint64_t number)
     return at + n + 2;
 }
 
-static void put_head(struct buffer *b, char type, uint64_t number)
+/* As put_head(), if the room may not be enough. */
+static __attribute__((noinline)) void put_head_near_bound(struct buffer *b, char type,
+                                                          uint64_t number)
 {
-    size_t len = head_len(number);
-    char *at = room(b, len);
-    if (at != NULL) {
-        write_head(at, type, number);
-        buffer_add(b, len);
+    char text[HEAD_BYTES];
+    buffer_put(b, (struct text){text, (size_t)(write_head(text, type, number) - text)});
+}
+
+static inline void put_head(struct buffer *b, char type, uint64_t number)
+{
+    if (!has_room(b, HEAD_BYTES)) {
+        put_head_near_bound(b, type, number);
+        return;
     }
+    char *at = b->at + b->end;
+    buffer_add(b, (size_t)(write_head(at, type, number) - at));
 }
 
 void resp_put_array(struct buffer *b, size_t n)
@@ -97,13 +108,18 @@ static inline char *write_integer(char *at, int64_t number)
     return write_head(at + (number < 0), number < 0 ? '-' : ':', size_of(number));
 }
 
+static __attribute__((noinline)) void put_negative(struct buffer *b, int64_t number)
+{
+    char text[INTEGER_BYTES];
+    buffer_put(b, (struct text){text, (size_t)(write_integer(text, number) - text)});
+}
+
 void resp_put_integer(struct buffer *b, int64_t number)
 {
-    size_t len = integer_len(number);
-    char *at = room(b, len);
-    if (at != NULL) {
-        write_integer(at, number);
-        buffer_add(b, len);
+    if (number < 0) {
+        put_negative(b, number);
+    } else {
+        put_head(b, ':', (uint64_t)number);
     }
 }
 

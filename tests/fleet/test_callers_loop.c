@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -75,12 +77,16 @@ static void questions_are_answered_within_run_and_totals_are_exact(void **state)
     weir_fleet_close(fleet);
 }
 
-/* Replaces the C library's send() to count how often the fleet writes. */
+/* Replaces the C library's send() to count how often and how much the fleet writes. */
 static unsigned writes;
+static size_t written;
+static int written_to;
 
 __attribute__((visibility("default"))) ssize_t send(int fd, const void *bytes, size_t n, int flags)
 {
     writes++;
+    written += n;
+    written_to = fd;
     return sendto(fd, bytes, n, flags, NULL, 0);
 }
 
@@ -167,6 +173,35 @@ static void a_deadline_makes_the_descriptor_readable(void **state)
     weir_fleet_close(fleet);
 }
 
+static int option_of(int level, int name)
+{
+    int value = 0;
+    socklen_t size = sizeof value;
+    assert_int_equal(getsockopt(written_to, level, name, &value, &size), 0);
+    return value;
+}
+
+/* The store knows the scripts from the first connection on. */
+static void a_new_connection_sends_little_and_is_kept_alive(void **state)
+{
+    for (unsigned i = 0; i < 3; i++) {
+        struct weir_fleet *fleet = fleet_open_at(world.url, WEIR_FLEET_CALLERS_LOOP, 0);
+        struct weir_fleet_limit_options o = fleet_hourly("little", 100);
+        struct weir_fleet_limit *limit = fleet_limit_of(fleet, &o);
+        struct tally t = {0};
+        written = 0;
+        ask(limit, "k", &t);
+        run(fleet, &t, 1);
+        assert_int_equal(t.allowed, 1);
+        assert_int_equal(t.degraded, 0);
+        assert_true(i == 0 || written <= 2048);
+        assert_int_equal(option_of(SOL_SOCKET, SO_KEEPALIVE), 1);
+        assert_int_equal(option_of(IPPROTO_TCP, TCP_KEEPIDLE), 15);
+        weir_fleet_limit_close(limit);
+        weir_fleet_close(fleet);
+    }
+}
+
 static void closing_answers_what_is_out(void **state)
 {
     struct weir_fleet *fleet = fleet_open_at(world.url, WEIR_FLEET_CALLERS_LOOP, 0);
@@ -190,6 +225,7 @@ int main(void)
         cmocka_unit_test(questions_of_one_turn_leave_in_one_write),
         cmocka_unit_test(waiting_is_not_for_a_loop_that_nobody_else_runs),
         cmocka_unit_test(a_deadline_makes_the_descriptor_readable),
+        cmocka_unit_test(a_new_connection_sends_little_and_is_kept_alive),
         cmocka_unit_test(closing_answers_what_is_out),
     };
     return cmocka_run_group_tests(tests, start_redis, stop_redis);

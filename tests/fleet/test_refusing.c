@@ -91,7 +91,7 @@ static void a_store_that_refuses_calls_is_away_until_it_takes_them(void **state)
         {"CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0", ": OOM "},
         {"CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0",
          ": NOREPLICAS "},
-        {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", ": READONLY "},
+        {"REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", ": READONLY"},
         {NULL, "CONFIG SET stop-writes-on-bgsave-error no", ": MISCONF "},
     };
     char path[200] = "";

@@ -81,7 +81,11 @@ sent() {
     cat "$dir/out" >>"$dir/all"
 }
 sent attributes_declared.yaml 'callers must send: tokens, tenant'
-sent good.yaml 'callers must send: user, tokens'
+sent good.yaml "callers must send: user, tokens
+without the store, 'on_store_failure: local' divides limits by the nodes that were counted; only 'fleet_size' \
+guarantees its bound"
+printf 'store: {url: redis://h, fleet_size: 3}\nadhoc: off\nlimits: [{name: a, key: [ip], rate: 1/s}]\n' >"$dir/config/sized"
+sent sized ''
 sent keys_with_an_address.yaml ''
 printf 'limits: [{name: a, when: {plan: x}, key: [user|ip], rate: 1/s}]\n' >"$dir/config/plain"
 sent plain 'callers must send: user, plan'
@@ -154,6 +158,10 @@ has a dot segment with parameters, which servers read in different ways
 has dot segments and an encoded slash, which servers read in different ways
 path has %zu bytes, expected at most %d
 found a file, expected values: only the rule file may name files
+found limits that need %zu tables, expected at most %d in a sandbox: try fewer limits and tiers at a time
+found limits that need %s, expected at most %s in a sandbox: lower max_keys or max_blocks, or try fewer limits at a time
+found values with wildcards of %zu bytes, expected at most %d in a sandbox: try fewer limits at a time
+found more than %u values, including those of aliases, in a text that is sent: check it as a file
 END
 
 # A format as a basic regular expression.

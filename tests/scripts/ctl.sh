@@ -129,6 +129,21 @@ ctl 0 key get api bob
 says '^blocked +without end$'
 [ "$(check bob)" = 403 ] || die "a block without end is not a 403"
 
+# explain
+ctl 0 explain path=/nowhere user=bob
+says '^verdict +allow$'
+says '^LIMIT +LINE +MODE +KEY +VERDICT +REMAINING +RETRY +RESET +BLOCKED +WHY NOT$'
+ctl 0 --json explain user=bob cost=2
+says '"applies": (true|false)'
+ctl 2 explain bob
+complains "expected NAME=VALUE"
+ctl 2 explain user=bob user=eve
+complains "found a name twice"
+ctl 2 explain user=bob cost=0
+complains "expected cost=N"
+ctl 2 explain ip=nonsense
+complains "(400)"
+
 # blocks
 ctl 0 key block api carol --for 1h --why 'asks too often'
 ctl 0 blocks

@@ -179,6 +179,14 @@ def check_request(operation, body, fits, where):
         fail(f"{where}: the request is {'not ' if fits else ''}as described: {json.dumps(body)[:2000]} {errors}")
 
 
+def read_events(reply, count):
+    """The first events of a stream, which has no end."""
+    text = b""
+    while text.count(b"\n\n") < count:
+        text += reply.readline()
+    return text
+
+
 def ask(server, tag, method, target, body=None, *, status, headers=None, raw=None, fits=None):
     """One request; its reply must be `status`, and as the description says. Its body.
 
@@ -192,7 +200,8 @@ def ask(server, tag, method, target, body=None, *, status, headers=None, raw=Non
     connection = http.client.HTTPConnection("127.0.0.1", server.ports[tag], timeout=60)
     connection.request(method, target, raw, headers)
     reply = connection.getresponse()
-    text = reply.read()
+    stream = reply.getheader("Content-Type") == "text/event-stream"
+    text = read_events(reply, 4) if stream else reply.read()
     connection.close()
     where = f"{method} {target}: {reply.status}"
     if reply.status != status:
@@ -330,7 +339,7 @@ def check_methods(server):
             continue
         tag = next(iter(item.values()))["tags"][-1]
         connection = http.client.HTTPConnection("127.0.0.1", server.ports[tag], timeout=60)
-        connection.request("PATCH", path.replace("{name}", "x"))
+        connection.request("PATCH", re.sub(r"{\w+}", "x", path))
         reply = connection.getresponse()
         described = resolve(DOC["components"]["responses"]["BadMethod"])
         check_fields(described["headers"], reply, f"PATCH {path}")
@@ -419,6 +428,85 @@ def check_numbers(server, rules):
     ask(server, "admin", "GET", "/v1/top?n=0", status=400)
 
 
+def check_live(server):
+    history = ask(server, "admin", "GET", "/v1/history", status=200)
+    if history["role"] != "admin" or history["events"][0]["kind"] != "start":
+        fail(f"history: {history}")
+    described = DOC["paths"]["/v1/events"]["get"]["responses"]["200"]["content"]["text/event-stream"]["x-events"]
+    names = []
+    for event in ask(server, "admin", "GET", "/v1/events", status=200).rstrip("\n").split("\n\n"):
+        name, data = re.fullmatch(r"event: (\w+)\ndata: (.*)", event).groups()
+        validate(described[name], json.loads(data), f"event {name}")
+        names.append(name)
+    if names[0] != "hello" or not {"sample", "top"} <= set(names):
+        fail(f"events: {names}")
+
+
+def check_page(server):
+    page = ask(server, "admin", "GET", "/", status=200)
+    for file in re.findall(r'(?:src|href)="(/page/[^"]+)"', page):
+        ask(server, "admin", "GET", file, status=200)
+    ask(server, "admin", "GET", "/", status=304, headers={"If-None-Match": "*"})
+    ask(server, "admin", "GET", "/page/style.css", status=304, headers={"If-None-Match": "*"})
+    ask(server, "admin", "GET", "/page/none.js", status=404)
+
+
+# ---- rules that are tried out ----
+
+
+def check_checks(server):
+    yaml = {"Content-Type": "application/yaml"}
+    good = ask(server, "admin", "POST", "/v1/config/check", raw=RULES.replace("2/h", "3/h").encode(),
+               headers=yaml, status=200)
+    expect(good, ok=True, changes=["api: rate 2/h -> 3/h, burst 2 -> 3; keys kept"])
+    bad = ask(server, "admin", "POST", "/v1/config/check", raw=b"limits:\n  - {name: a, rate: often}\n",
+              headers=yaml, status=200)
+    expect(bad, ok=False, changes=[])
+    expect(bad["messages"][-1], severity="error", line=2, column=21)
+    expect(ask(server, "admin", "POST", "/v1/config/check?source=file", status=200), ok=True, changes=[])
+    ask(server, "admin", "POST", "/v1/config/check?source=else", status=400)
+    ask(server, "admin", "POST", "/v1/config/check?source=file", raw=b"a", headers=yaml, status=400)
+
+
+def check_explain(server):
+    question = {"attributes": {"path": "/api/x", "user": "zoe"}, "cost": 2}
+    said = ask(server, "admin", "POST", "/v1/explain", question, status=200)
+    expect(said, verdict="allow", limit="api", attributes={"path": "/api/x", "user": "zoe"}, list=None)
+    expect(said["limits"][0], applies=True, key="zoe", remaining=2, line=4, rate="2/h")
+    expect(said["limits"][1], applies=False, why="path is /api/x, expected /pairs")
+    question["attributes"]["user"] = "mallory"
+    expect(ask(server, "admin", "POST", "/v1/explain", question, status=200), verdict="never", list="block")
+    for bad in {}, {"attributes": 1}, {"attributes": {}, "cost": 0}, {"limit": "api"}:
+        ask(server, "admin", "POST", "/v1/explain", bad, status=400)
+
+
+def check_sandbox(server):
+    made = ask(server, "admin", "POST", "/v1/sandbox", {"rules": RULES}, status=201)
+    path = "/v1/sandbox/" + made["sandbox"]
+    attributes = {"path": "/api/x", "user": "ann"}
+    asks = [{"at_ms": t, "attributes": attributes, "headers": True} for t in (0, 0.5, 1)]
+    answers = ask(server, "admin", "POST", path, {"asks": asks}, status=200)["answers"]
+    if [a["status"] for a in answers] != [200, 200, 429] or ["Retry-After", "1800"] not in answers[2]["headers"]:
+        fail(f"answers: {answers}")
+    [answer] = ask(server, "admin", "POST", path, {"asks": [{**asks[2], "explain": True}]}, status=200)["answers"]
+    expect(answer["explain"], verdict="deny", limit="api", list=None)
+    [answer] = ask(server, "admin", "POST", path, {"asks": [{"at_ms": 1, "attributes": {"path": "/a%2fb%00"}}]},
+                   status=200)["answers"]
+    expect(answer, status=400)
+    for step in ({}, {"asks": 1}, {"asks": [{}]}, {"asks": asks[:1] * 513}, {"asks": [{"at_ms": 9}]},
+                 {"asks": [{"at_ms": -1, "attributes": {}}]}, {"asks": [{"at_ms": 9, "attributes": {}, "cost": 0}]},
+                 {"asks": [{"at_ms": 9, "attributes": {}, "peek": 1}]}):
+        ask(server, "admin", "POST", path, step, status=400)
+    ask(server, "admin", "POST", path, {"asks": asks[:1]}, status=400, fits=True)
+    for rules in {}, {"rules": ""}, {"rules": 1}, {"rules": RULES, "more": 1}:
+        ask(server, "admin", "POST", "/v1/sandbox", rules, status=400)
+    refused = ask(server, "admin", "POST", "/v1/sandbox", {"rules": "limits: {}"}, status=422)
+    expect(refused["messages"][0], severity="error", line=1, column=9)
+    ask(server, "admin", "DELETE", path, status=204)
+    ask(server, "admin", "DELETE", path, status=404)
+    ask(server, "admin", "POST", path, {"asks": asks}, status=404)
+
+
 # ---- secrets ----
 
 
@@ -427,7 +515,7 @@ def check_secrets(server):
     wrong = 0
     check = {"Authorization": "Basic " + base64.b64encode(b":one-check").decode()}
     for path, item in DOC["paths"].items():
-        target = path.replace("{name}", "api").replace("{path}", "x")
+        target = path.replace("{name}", "api").replace("{path}", "x").replace("{file}", "style.css").replace("{id}", "0" * 32)
         for method, operation in item.items():
             tag = operation["tags"][0]
             if operation.get("security") == []:
@@ -464,6 +552,11 @@ def main():
         check_both(server)
         check_methods(server)
         check_numbers(server, rules)
+        check_page(server)
+        check_live(server)
+        check_checks(server)
+        check_explain(server)
+        check_sandbox(server)
         check_limits(server)
         check_keys(server)
         check_settings(server, rules)

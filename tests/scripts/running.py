@@ -483,7 +483,7 @@ class Load(threading.Thread):
     """Connects, asks once, and expects the whole answer; again and again."""
 
     def __init__(self, address, request, ends):
-        super().__init__()
+        super().__init__(daemon=True)  # a story that fails does not wait for it
         self.address, self.request, self.ends = address, request, ends
         self.done, self.errors, self.over = 0, [], False
 
@@ -560,4 +560,5 @@ def main():
         print("ok %5.1f s  %s" % (time.monotonic() - began, story.__name__.replace("_", " ")), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

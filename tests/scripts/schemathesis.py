@@ -35,4 +35,5 @@ for parameter in DOC["paths"]["/v1/keys"]["get"]["parameters"]:
         parameter["required"] = True
         parameter["schema"].update(minItems=1, maxItems=1)
 DOC["paths"]["/v1/keys"]["get"]["parameters"].pop()  # tier
+del DOC["paths"]["/v1/events"]  # a reply without an end
 json.dump(DOC, sys.stdout)

@@ -178,7 +178,7 @@ gone "$file"
 mkdir "$dir/public"
 chmod 1777 "$dir/public"
 RUNTIME_DIRECTORY=$dir/public XDG_RUNTIME_DIR=$dir/none start --resp off --admin 127.0.0.1:0
-grep -q 'warning no operator can make changes: .*--admin-secrets' "$dir/err" || die "the log does not name --admin-secrets"
+grep -q 'warning weir ctl cannot make changes: .*--admin-secrets' "$dir/err" || die "the log does not name --admin-secrets"
 [ -z "$(ls -A "$dir/public")" ] || die "the secret is in a folder that others can write to"
 ctl 1 mode shadow
 complains "(401)"

@@ -100,6 +100,10 @@ grep -q 'bound by (others): admitted 8, denied 8$' "$dir/1.txt" || die "the rest
 grep -Eq '^  .*many[.]yaml +43 +21 +22 ' "$dir/1.txt" || die "not all is counted"
 grep -q 'of the denied, 2 can never fit$' "$dir/1.txt" || die "what can never fit is not counted"
 
+# Of a queue of 8, five need not wait: six units leave at once, and the ninth after 300 ms.
+"$weir" simulate --algorithm leaky_bucket --rate 10/s --shape burst --queue 8 --undelayed 5 --ascii >"$dir/undelayed.txt"
+grep -Eq '^  leaky_bucket +60 +36 +24 +9 = 0[.]90x +28[0-9][.][0-9]+ ms$' "$dir/undelayed.txt" || die "undelayed units wait"
+
 # What it cannot do: exit code 2, one word of why, nothing on standard output, no file.
 printf 'limits:\n  - {name: a, rat: 5/min}\n  - {name: b, rate: 5/month}\n' >"$dir/bad.yaml"
 refused() { # refused message arguments...
@@ -138,6 +142,8 @@ refused "found --path without --rules, expected both" --path /
 refused "--attribute: found 'tier', expected NAME=VALUE" --rules "$dir/<r&d>.yaml" --attribute tier
 refused "found --burst, which is for token_bucket only" --burst 5 --algorithm sliding_log
 refused "found --queue, which is for leaky_bucket only" --queue 5 --algorithm sliding_log
+refused "found --undelayed, which is for leaky_bucket only" --undelayed 5 --algorithm sliding_log
+refused "undelayed is more than queue" --undelayed 5 --queue 4 --algorithm leaky_bucket
 refused 't.trace:2: found ' --trace "$(printf 'request a 1\nrequest a x\n' >"$dir/x-t.trace"; echo "$dir/x-t.trace")"
 refused "no.trace: cannot open: No such file or directory" --trace "$dir/no.trace"
 refused "bad.yaml:2:" --rules "$dir/bad.yaml"

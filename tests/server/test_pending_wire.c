@@ -245,8 +245,10 @@ static void metrics_tell_of_the_store(void **state)
         "weir_breaker_open{endpoint=\"here:1\"} 1\n",
         "weir_store_duration_seconds_count 0\n",
     };
-    fake_find(&scene->fleet, "api")->counts =
-        (struct remote_counts){.denied = 7, .degraded = {1, 2, 3}, .remembered = 4};
+    struct fake_limit *api = fake_find(&scene->fleet, "api");
+    (void)pthread_mutex_lock(&scene->fleet.lock); /* the operators' thread takes samples */
+    api->counts = (struct remote_counts){.denied = 7, .degraded = {1, 2, 3}, .remembered = 4};
+    (void)pthread_mutex_unlock(&scene->fleet.lock);
     scrape();
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         if (strstr(a.body, lines[i]) == NULL) {

@@ -6,6 +6,7 @@
 // test-serial: yes
 #include <errno.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -361,6 +362,64 @@ static void a_reserve_is_kept_for_health(void **state)
     slow_stop(&scene);
 }
 
+/* ---- new connections and open ones ---- */
+
+static sem_t entered;
+static sem_t released;
+static uint64_t accepted_before; /* connections that had been accepted when an 'n' was read */
+
+/* A protocol of single bytes: a 'w' stops the thread until `released`, an 'n' notes how many
+ * connections it has accepted. Each byte is answered. */
+static int64_t wait_or_note(struct connection *c, struct text input)
+{
+    for (size_t i = 0; i < input.len; i++) {
+        if (input.at[i] == 'w') {
+            (void)sem_post(&entered);
+            (void)sem_wait(&released);
+        } else {
+            threads_set(&accepted_before, c->worker->counts.accepted[PROTOCOL_RESP]);
+        }
+        buffer_put(&c->worker->replies, TEXT("."));
+    }
+    return (int64_t)input.len;
+}
+
+static const struct protocol protocol_wait = {
+    .name = "wait", .kind = PROTOCOL_RESP, .consume = wait_or_note};
+
+static void ask_byte(struct server_client *c, const char *byte)
+{
+    char reply;
+    assert_true(byte == NULL || server_send(c, byte, 1));
+    assert_int_equal(read(c->fd, &reply, 1), 1);
+}
+
+static void many_new_connections_do_not_delay_those_that_are_open(void **state)
+{
+    struct server_options o = server_world_options();
+    o.threads = 1;
+    o.speaks[PROTOCOL_RESP] = &protocol_wait;
+    (void)sem_init(&entered, 0, 0);
+    (void)sem_init(&released, 0, 0);
+    start(&o);
+    hold(0, 2, PROTOCOL_RESP, 1, 1);
+    ask_byte(&crowd[0], "n");
+    ask_byte(&crowd[1], "n");
+    assert_true(server_send(&crowd[0], "w", 1));
+    (void)sem_wait(&entered);
+    hold(2, MANY - 2, PROTOCOL_RESP, 2, 4);
+    assert_true(server_send(&crowd[1], "n", 1)); /* the last to arrive */
+    (void)sem_post(&released);
+    ask_byte(&crowd[1], NULL);
+    assert_in_range(threads_get(&accepted_before), 2, 2 + SERVER_ACCEPTS);
+    for (unsigned i = 0; i < MANY; i++) { /* all of them are accepted in the end */
+        ask_byte(&crowd[i], i == 0 ? NULL : "n");
+    }
+    assert_int_equal(COUNT(accepted[PROTOCOL_RESP]), MANY);
+    let_go(MANY);
+    server_world_stop(&world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -374,6 +433,7 @@ int main(void)
         cmocka_unit_test(a_thread_without_idle_connections_asks_another),
         cmocka_unit_test(replies_that_are_not_fetched_keep_nobody_out),
         cmocka_unit_test(a_reserve_is_kept_for_health),
+        cmocka_unit_test(many_new_connections_do_not_delay_those_that_are_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -329,7 +329,7 @@ static void replied_sync(struct world *w, struct message *m, const struct store_
 static void replied_exact(struct world *w, struct message *m, const struct store_reply *reply)
 {
     const struct subject *s = &w->subjects[m->subject];
-    struct store_part part = {.params = s->params};
+    struct store_part part = {.params = s->params, .cost = m->cost};
     struct weir_answer a;
     if (m->verb != REMOTE_CHECK) {
         return;

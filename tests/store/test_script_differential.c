@@ -71,8 +71,12 @@ static void run_local(struct world *w, const struct step *s, struct weir_answer 
     }
 }
 
+/* Calls the algorithm's script, and often the one that has all algorithms, which decides every call
+ * in full: so each reads the states that the other has written. */
 static void put(struct world *w, struct step *s)
 {
+    size_t i = (size_t)(s - w->steps);
+    int script = i % 8 < 3 ? 0 : w->params.algorithm;
     static const unsigned verbs[] = {
         [BLOCK] = SCRIPT_BLOCK_UNTIL, [UNBLOCK] = REMOTE_UNBLOCK, [RESET] = REMOTE_RESET};
     store_run_call(&w->params, oracle_key_names[s->op.key], &s->op, &s->call);
@@ -80,7 +84,7 @@ static void put(struct world *w, struct step *s)
         s->call.verb = verbs[s->kind];
         s->call.part.time_ns = s->until_ns;
     }
-    store_run_put(&redis, &clocked_scripts.row[w->params.algorithm], &s->call, s->op.time_ns);
+    store_run_put(&redis, &clocked_scripts.row[script], &s->call, s->op.time_ns);
 }
 
 static void compare(struct world *w, size_t i, uint64_t of)

@@ -57,7 +57,7 @@ static struct weir_answer ask(const struct store_params *p, unsigned verb, uint6
                               uint64_t time_ns)
 {
     struct weir_answer a;
-    struct store_part part = {.params = p};
+    struct store_part part = {.params = p, .cost = cost};
     const struct store_reply *r = call(p, SCRIPT_BY_SHA, verb, cost, time_ns);
     if (script_answer(r, &part, 1, &a, NULL) != 0) {
         fail_msg("not an answer: %.*s", TEXT_ARGS(r->text));
@@ -114,7 +114,7 @@ static int fresh(void **state)
 static void the_time_of_a_decision_is_the_stores(void **state)
 {
     struct store_params p = limit_of(WEIR_TOKEN_BUCKET, QUOTA);
-    struct store_part part = {.params = &p};
+    struct store_part part = {.params = &p, .cost = 1};
     struct weir_answer a;
     uint64_t stamp_us;
     uint64_t before_ns = redis_now_ns();

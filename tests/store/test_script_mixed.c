@@ -69,9 +69,9 @@ static void put(const struct store_params *p, uint64_t cost, uint64_t now_us)
                     &part, 1);
 }
 
-static struct weir_answer next_answer(const struct store_params *p)
+static struct weir_answer next_answer(const struct store_params *p, uint64_t cost)
 {
-    struct store_part part = {.params = p};
+    struct store_part part = {.params = p, .cost = cost};
     struct weir_answer a;
     (void)store_redis_next(&redis);
     const struct store_reply *r = store_redis_next(&redis);
@@ -85,7 +85,7 @@ static struct weir_answer ask(const struct store_params *p, uint64_t cost, uint6
 {
     put(p, cost, now_us);
     store_redis_send(&redis);
-    return next_answer(p);
+    return next_answer(p, cost);
 }
 
 /* ---- what the largest bucket gives ---- */
@@ -151,7 +151,7 @@ static void run_mixed(const struct kind *k, uint64_t seed)
     uint64_t admitted[NODES] = {0};
     for (size_t i = 0; i < CALLS; i++) {
         const struct question *at = &asked[i];
-        struct weir_answer a = next_answer(&nodes[at->node]);
+        struct weir_answer a = next_answer(&nodes[at->node], at->cost);
         if (a.verdict == WEIR_ALLOW) {
             admitted[at->node] += at->cost;
             if (!fits(&total, &nodes[0], parts(&nodes[at->node], at->cost), at->now_us)) {

@@ -6,31 +6,11 @@
 
 #include "cli/http_client.h"
 
-/* Returns {"attributes":{...}}; NULL if some of it is not UTF-8. */
-static json_t *attributes_question(const struct check *c)
-{
-    json_t *attributes = json_object();
-    bool good = true;
-    for (int i = 0; i < c->count; i++) {
-        struct text value = text_of(c->words[i]);
-        struct text name = text_cut(&value, '=');
-        good = json_object_setn_new(attributes, name.at, name.len,
-                                    json_stringn(value.at, value.len)) == 0 &&
-               good;
-    }
-    json_t *body = json_pack("{so}", "attributes", attributes);
-    if (!good) {
-        json_decref(body);
-        return NULL;
-    }
-    return body;
-}
-
 /* Returns the body; NULL if some of it is not UTF-8. The caller frees it. */
 static char *make_body(const struct check *c)
 {
-    json_t *body =
-        c->by_attributes ? attributes_question(c) : key_question(c->words, c->count, c->tier);
+    json_t *body = c->by_attributes ? attributes_question(c->words, c->count)
+                                    : key_question(c->words, c->count, c->tier);
     if (c->cost > 0) {
         (void)json_object_set_new(body, "cost", json_integer((json_int_t)c->cost));
     }

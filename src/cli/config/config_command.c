@@ -144,6 +144,10 @@ static int run(const struct cli_given *given, void *settings)
         (void)printf("%s: ok, %zu limit%s\n", path, set->rules_count,
                      set->rules_count == 1 ? "" : "s");
         list_sent(set);
+        if (config_bound_is_counted(&set->config)) {
+            (void)puts("without the store, 'on_store_failure: local' divides limits by the nodes "
+                       "that were counted; only 'fleet_size' guarantees its bound");
+        }
     }
     ruleset_destroy(set);
     return code;

@@ -146,6 +146,18 @@ int config_check_store(const struct config *config, struct problems *problems)
     return problems->errors == 0 ? 0 : WEIR_ERULES;
 }
 
+bool config_bound_is_counted(const struct config *config)
+{
+    bool counted = config_has_store(config) && config->store.fleet_size == 0;
+    size_t i = 0;
+    while (counted && i < config->limits_count &&
+           !(config_is_shared(config, config->limits[i]) &&
+             config->limits[i]->on_store_failure == REMOTE_FAIL_LOCAL)) {
+        i++;
+    }
+    return counted && i < config->limits_count;
+}
+
 /*
  * Decides as store_limit_open() does. Without a fleet_size it assumes one node, so that all
  * nodes decide the same although they do not know their number.

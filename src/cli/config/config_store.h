@@ -11,6 +11,12 @@
 int config_check_store(const struct config *config, struct problems *problems);
 
 /*
+ * Returns true if a shared limit is divided by the number of nodes without the store, and that
+ * number is counted: nodes that start while the store is away may not know the others.
+ */
+bool config_bound_is_counted(const struct config *config);
+
+/*
  * Writes a note for config_show() if some rates of a leased limit are too small for leases.
  * Returns true if there is a note.
  */

@@ -34,7 +34,7 @@ static const struct cli_option options[CTL_OPTIONS] = {
 static const struct ctl_row *row_at(size_t i)
 {
     static const struct ctl_row *const all[] = {ctl_limit_rows, ctl_key_rows, ctl_block_rows,
-                                                ctl_server_rows};
+                                                ctl_explain_rows, ctl_server_rows};
     for (size_t list = 0; list < sizeof all / sizeof all[0]; list++) {
         for (const struct ctl_row *row = all[list]; row->name != NULL; row++) {
             if (i-- == 0) {

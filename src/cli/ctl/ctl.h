@@ -41,10 +41,11 @@ struct ctl_row {
 };
 
 /* Each list ends with a row that has no name. */
-extern const struct ctl_row ctl_limit_rows[];  /* ctl_limits.c */
-extern const struct ctl_row ctl_key_rows[];    /* ctl_keys.c */
-extern const struct ctl_row ctl_block_rows[];  /* ctl_blocks.c */
-extern const struct ctl_row ctl_server_rows[]; /* ctl_server.c */
+extern const struct ctl_row ctl_limit_rows[];   /* ctl_limits.c */
+extern const struct ctl_row ctl_key_rows[];     /* ctl_keys.c */
+extern const struct ctl_row ctl_block_rows[];   /* ctl_blocks.c */
+extern const struct ctl_row ctl_explain_rows[]; /* ctl_explain.c */
+extern const struct ctl_row ctl_server_rows[];  /* ctl_server.c */
 
 #define CTL_TARGET_MAX 65536 /* bytes of a request's target */
 #define CTL_OUTPUT_MAX (64u << 20)

@@ -68,6 +68,7 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     if (code != CLI_OK) {
         return code;
     }
+    serve_keep_nodes(run->server.fleet.fleet, run->server.rules->state);
     code = serve_take_file(run->server.rules, settings);
     code = code != CLI_OK ? code : sockets_assign(&run->sockets, settings);
     code = code != CLI_OK ? code : serve_check_listeners(settings);

@@ -34,6 +34,7 @@ struct serve_settings {
     int log_level; /* counted from LEVEL_ERROR */
     bool no_watch;
     int seccomp; /* enum seccomp_choice */
+    int page;    /* enum page_choice; -1: that of the rule file */
     /*
      * The source of each address, for errors: "--http", "WEIR_HTTP", "server.http", "the
      * default".
@@ -102,6 +103,10 @@ void serve_announce(const struct server *server, const struct serve_settings *se
  * message.
  */
 int serve_open_fleet(const struct serve_settings *settings, struct weir_fleet **fleet);
+
+/* Keeps the number of the fleet's nodes in the folder of the state. Both may be NULL. */
+struct state;
+void serve_keep_nodes(struct weir_fleet *fleet, const struct state *state);
 
 /* Opens the rules. Returns CLI_OK, or an exit code after all errors have been printed. */
 int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,

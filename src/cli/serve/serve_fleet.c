@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "cli/serve/serve.h"
+#include "common/log.h"
 #include "fleet/fleet.h"
+#include "rules/compiled/state.h"
 #include "rules/file/config.h"
 
 /* Texts of the section `store`, and the options of a fleet that get copies of them. */
@@ -95,6 +97,20 @@ static int open_fleet(const struct serve_settings *s, const struct weir_fleet_op
         (void)cli_complain(&cli_serve, "store: %s", error.text);
     }
     return e == 0 ? CLI_OK : e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
+}
+
+void serve_keep_nodes(struct weir_fleet *fleet, const struct state *state)
+{
+    char path[PATH_MAX];
+    struct weir_error error;
+    if (fleet == NULL || state == NULL) {
+        return;
+    }
+    int n = snprintf(path, sizeof path, "%s/fleet.nodes", state->folder);
+    if (n >= (int)sizeof path || fleet_keep_nodes(fleet, path, &error) != 0) {
+        LOG(LEVEL_WARNING, "the number of nodes is not kept over restarts",
+            LOG_STRING("reason", n >= (int)sizeof path ? "the path is too long" : error.text));
+    }
 }
 
 int serve_open_fleet(const struct serve_settings *s, struct weir_fleet **fleet)

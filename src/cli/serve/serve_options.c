@@ -15,7 +15,6 @@
 
 static const char *const formats[] = {[LOG_AS_TEXT] = "text", [LOG_AS_JSON] = "json", NULL};
 static const char *const keys[] = {[LOG_KEYS_CUT] = "cut", [LOG_KEYS_HASHED] = "hashed", NULL};
-
 static const char *const seccomp[] = {[SECCOMP_ON] = "on", [SECCOMP_OFF] = "off", NULL};
 
 /* ---- values ---- */
@@ -79,6 +78,8 @@ static const struct cli_option options[] = {
     {"--metrics", "ADDR:PORT",
      "listen for /metrics and health checks alone, without secrets; default off", read_listen,
      .to = 0, PROTOCOL_METRICS},
+    {"--page", "on|off", "serve a page for browsers to operators; default on", cli_read_choice,
+     TO(page), .choices = page_names},
     {"--state", "DIR", "keep the limits in this folder over restarts; default off", cli_read_text,
      TO(state)},
     {"--store", "URL", "share the limits of a fleet through this Redis; default off",
@@ -127,6 +128,7 @@ static const struct serve_settings defaults = {
                .connections_per_address = 1000,
                .max_age_ms = SERVER_AGE_MS,
                .client_field = -1}, /* -1: the rule file's */
+    .page = -1,                     /* likewise */
     .log_level = LEVEL_INFO - LEVEL_ERROR};
 
 const struct cli_command cli_serve =
@@ -221,6 +223,7 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     s->server.headers = from->headers;
     s->server.client_field =
         s->server.client_field >= 0 ? s->server.client_field : from->client_field;
+    s->server.no_page = (s->page >= 0 ? s->page : from->page) == PAGE_OFF;
     s->server.hosts = &from->hosts;
     s->server.reservation_ttl_ms = from->reservation_ttl_ns / WEIR_MILLISECOND;
     s->server.adhoc_keys = adhoc->off ? 0 : adhoc->max_keys;

@@ -18,6 +18,18 @@ void serve_signals_remove(const char *path)
     store_release(&to_remove, (uint64_t)(uintptr_t)path); /* pairs with end_now() */
 }
 
+/* Returns in the first thread that calls it; others wait until that one has ended the process, so
+ * that the log has one reason. */
+static void be_the_first(void)
+{
+    static uint64_t ending;
+    if (exchange_u64(&ending, 1) != 0) {
+        for (;;) {
+            (void)pause();
+        }
+    }
+}
+
 /* Ends the process from within a handler. */
 static void end_now(int status)
 {
@@ -50,6 +62,7 @@ static void on_stop(int number)
 static void on_late(int number)
 {
     (void)number;
+    be_the_first();
     LOG(LEVEL_ERROR,
         "ended by force: a thread did not stop in time, perhaps because another program has "
         "overwritten a state file",
@@ -67,6 +80,7 @@ static void on_bus(int number, siginfo_t *info, void *context)
     bool fault = info->si_code > 0; /* otherwise a process has sent it */
     const char *file = fault ? state_file_at(info->si_addr) : NULL;
     if (file != NULL) {
+        be_the_first();
         LOG(LEVEL_ERROR,
             "ended: a state file was truncated while in use, or cannot be read; when the server is "
             "started again, the limit of that file starts without keys",

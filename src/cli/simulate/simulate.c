@@ -121,6 +121,8 @@ static const struct cli_option rows[] = {
      TO(burst), 1},
     {"--queue", "N", "queue of leaky_bucket; default one less than the count of --rate",
      cli_read_count, TO(queue)},
+    {"--undelayed", "N", "units of that queue that need not wait; default 0", cli_read_count,
+     TO(undelayed)},
     {"--algorithm", "NAME,...",
      "token_bucket, leaky_bucket, fixed_window, sliding_window, sliding_log; default all",
      .read = read_algorithms},
@@ -160,7 +162,9 @@ static int check_combination(const struct sim_plan *plan, const struct cli_given
     static const struct {
         const char *option;
         int algorithm;
-    } owners[] = {{"--burst", WEIR_TOKEN_BUCKET}, {"--queue", WEIR_LEAKY_BUCKET}};
+    } owners[] = {{"--burst", WEIR_TOKEN_BUCKET},
+                  {"--queue", WEIR_LEAKY_BUCKET},
+                  {"--undelayed", WEIR_LEAKY_BUCKET}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         bool needs = pairs[i].needs;
         if (cli_is_given(given, pairs[i].option) && cli_is_given(given, pairs[i].other) != needs) {

@@ -113,6 +113,7 @@ struct sim_plan {
     uint64_t burst; /* 0: the rate's count */
     uint64_t queue;
     bool queue_given;
+    uint64_t undelayed;
     int algorithms[SIM_SUBJECTS_MAX];
     size_t algorithms_count;
     bool algorithms_given;

@@ -34,7 +34,7 @@ uint64_t sim_bound(const struct sim_plan *plan, size_t index, const struct sim_t
     case WEIR_TOKEN_BUCKET:
         return add_sat(plan->burst != 0 ? plan->burst : count, count);
     case WEIR_LEAKY_BUCKET: /* the last release of a period has its whole cost in it */
-        return add_sat(count, highest_cost(traffic) - 1);
+        return add_sat(add_sat(count, plan->undelayed), highest_cost(traffic) - 1);
     case WEIR_FIXED_WINDOW:
         return add_sat(count, count);
     case WEIR_SLIDING_WINDOW:
@@ -60,6 +60,7 @@ static int open_limiter(struct sim_subject *s, int algorithm, uint32_t clients,
     o.flags = WEIR_EXPLICIT_TIME;
     if (algorithm == WEIR_LEAKY_BUCKET) { /* by default, as many at once as the others admit */
         o.queue = s->plan->queue_given ? s->plan->queue : s->plan->rate.count - 1;
+        o.undelayed = s->plan->undelayed;
     }
     int e = weir_size(&o, &bytes, error);
     if (e == 0 && bytes > SIM_BYTES_MAX) {

@@ -36,7 +36,7 @@ static bool test_holds(const struct test *test, const struct request *request)
     return false;
 }
 
-static bool tests_hold(const struct tests *tests, const struct request *request)
+bool tests_hold(const struct tests *tests, const struct request *request)
 {
     for (size_t i = 0; i < tests->count; i++) {
         if (!test_holds(&tests->at[i], request)) {
@@ -44,15 +44,6 @@ static bool tests_hold(const struct tests *tests, const struct request *request)
         }
     }
     return true;
-}
-
-size_t list_find(const struct tests *entries, size_t n, const struct request *request)
-{
-    size_t i = 0;
-    while (i < n && !tests_hold(&entries[i], request)) {
-        i++;
-    }
-    return i;
 }
 
 static bool has_group(const struct rule *const *list, size_t n, unsigned group)
@@ -86,20 +77,26 @@ static void count_missing(const struct rule *rule, const struct request *request
     }
 }
 
-static int consider(const struct rule *rule, const struct request *request, struct matches *matches,
-                    struct weir_error *error)
+/* Returns whether a candidate applies, after those before it were entered into `matches`. */
+static inline enum fit fit_of(const struct rule *rule, const struct request *request,
+                              const struct matches *matches)
+{
+    return !tests_hold(&rule->when, request)                              ? FIT_WHEN
+           : rule->unless.count > 0 && tests_hold(&rule->unless, request) ? FIT_UNLESS
+           : group_taken(matches, rule->group)                            ? FIT_GROUP
+           : !key_is_there(rule, request)                                 ? FIT_MISSING
+                                                                          : FIT_APPLIES;
+}
+
+/* Enters a candidate that applies, or whose key is missing, into `matches`. */
+static inline int enter(const struct rule *rule, enum fit fit, struct matches *matches,
+                        struct weir_error *error)
 {
     bool shadow = rule->shadow;
     const struct rule **list = shadow ? matches->shadow : matches->enforced;
     size_t *count = shadow ? &matches->shadow_count : &matches->enforced_count;
-    if (!tests_hold(&rule->when, request) ||
-        (rule->unless.count > 0 && tests_hold(&rule->unless, request)) ||
-        group_taken(matches, rule->group)) {
-        return 0;
-    }
-    if (!key_is_there(rule, request)) {
+    if (fit == FIT_MISSING) {
         matches->missing++;
-        count_missing(rule, request);
         if (rule->deny_missing && !shadow && matches->refused == NULL) {
             matches->refused = rule;
         }
@@ -114,6 +111,7 @@ static int consider(const struct rule *rule, const struct request *request, stru
                     "too many limits apply to this request, expected at most %d", MATCHES_MAX);
     }
     list[(*count)++] = rule;
+    matches->remote |= rule->mode != REMOTE_LOCAL;
     return 0;
 }
 
@@ -134,15 +132,34 @@ static void find_candidates(const struct ruleset *set, const struct request *req
     }
 }
 
+static int consider(const struct rule *rule, const struct request *request, struct matches *matches,
+                    struct weir_error *error)
+{
+    enum fit fit = fit_of(rule, request, matches);
+    if (fit != FIT_APPLIES && fit != FIT_MISSING) {
+        return 0;
+    }
+    if (fit == FIT_MISSING) {
+        count_missing(rule, request);
+    }
+    return enter(rule, fit, matches, error);
+}
+
+static void matches_init(struct matches *matches)
+{
+    matches->enforced_count = 0;
+    matches->shadow_count = 0;
+    matches->remote = false;
+    matches->refused = NULL;
+    matches->missing = 0;
+    matches->shadow_dropped = 0;
+}
+
 int ruleset_match(const struct ruleset *set, const struct request *request, struct matches *matches,
                   struct weir_error *error)
 {
     struct index_found candidates; /* most of it is neither written nor read */
-    matches->enforced_count = 0;
-    matches->shadow_count = 0;
-    matches->refused = NULL;
-    matches->missing = 0;
-    matches->shadow_dropped = 0;
+    matches_init(matches);
     find_candidates(set, request, &candidates);
     for (uint64_t words = candidates.words; words != 0; words &= words - 1) {
         unsigned word = (unsigned)__builtin_ctzll(words);
@@ -155,4 +172,73 @@ int ruleset_match(const struct ruleset *set, const struct request *request, stru
         }
     }
     return 0;
+}
+
+/* ---- why ---- */
+
+static bool is_candidate(const struct index_found *candidates, size_t rule)
+{
+    return (candidates->words >> rule / 64 & 1) != 0 &&
+           (candidates->bits[rule / 64] >> rule % 64 & 1) != 0;
+}
+
+/* Returns the number of the first condition of `when` that does not hold for a candidate. The
+ * tests are the conditions in their order, without the one that the index answers. */
+static size_t failing_condition(const struct rule *rule, const struct request *request)
+{
+    size_t i = 0;
+    while (i < rule->when.count && test_holds(&rule->when.at[i], request)) {
+        i++;
+    }
+    return i + (i >= rule->indexed);
+}
+
+/* Returns the limit that has taken the group. */
+static const struct rule *first_of_group(const struct matches *matches, unsigned group)
+{
+    for (size_t i = 0; i < matches->enforced_count; i++) {
+        if (matches->enforced[i]->group == group) {
+            return matches->enforced[i];
+        }
+    }
+    size_t i = 0;
+    while (matches->shadow[i]->group != group) { /* it is there: group_taken() */
+        i++;
+    }
+    return matches->shadow[i];
+}
+
+static int explain_candidate(const struct rule *rule, const struct request *request,
+                             struct matches *matches, struct rule_fit *fit,
+                             struct weir_error *error)
+{
+    unsigned dropped = matches->shadow_dropped;
+    fit->fit = fit_of(rule, request, matches);
+    if (fit->fit == FIT_WHEN) {
+        fit->condition = failing_condition(rule, request);
+    } else if (fit->fit == FIT_GROUP) {
+        fit->other = first_of_group(matches, rule->group);
+    }
+    if (fit->fit != FIT_APPLIES && fit->fit != FIT_MISSING) {
+        return 0;
+    }
+    int e = enter(rule, fit->fit, matches, error);
+    fit->fit = matches->shadow_dropped > dropped ? FIT_DROPPED : fit->fit;
+    return e;
+}
+
+int ruleset_explain(const struct ruleset *set, const struct request *request,
+                    struct matches *matches, struct rule_fit *fits, struct weir_error *error)
+{
+    struct index_found candidates;
+    int e = 0;
+    matches_init(matches);
+    find_candidates(set, request, &candidates);
+    for (size_t i = 0; e == 0 && i < set->rules_count; i++) {
+        fits[i] = (struct rule_fit){.fit = FIT_WHEN, .condition = set->rules[i].indexed};
+        if (is_candidate(&candidates, i)) {
+            e = explain_candidate(&set->rules[i], request, matches, &fits[i], error);
+        }
+    }
+    return e;
 }

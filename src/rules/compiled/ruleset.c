@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/maths.h"
 #include "rules/compiled/holder.h"
 #include "rules/compiled/ruleset_tests.h"
 #include "rules/file/limits.h"
@@ -187,6 +188,7 @@ static void compile_variants(struct ruleset *set, const struct limit_config *lim
         v->window_ns = limit_window_ns(limit, v->setting);
         v->hold_ns = limit_wait_ns(limit, v->setting, set->config.server.hold_max_ns);
         v->no_delay_ns = limit_wait_ns(limit, v->setting, 0);
+        v->held_ns = min_u64(limit_queue_ns(limit, v->setting), set->config.server.hold_max_ns);
         v->kind = rate_kind(v->setting->rate);
         rule->partly_here |= v->kind != RATE_COUNTS;
     }
@@ -217,6 +219,7 @@ static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     const struct limit_config *limit = set->config.limits[i];
     struct rule *rule = &set->rules[i];
     size_t indexed = choose(&limit->when);
+    rule->indexed = indexed;
     rule->config = limit;
     rule->shadow = limit->shadow;
     rule->deny_missing = limit->on_missing == MISSING_DENY;
@@ -225,7 +228,6 @@ static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     rule->mode = config_is_shared(&set->config, limit)
                      ? config_consistency(&set->config, limit->consistency) - CONSISTENCY_LOCAL
                      : REMOTE_LOCAL;
-    set->remote |= rule->mode != REMOTE_LOCAL;
     compile_key(set, limit, rule);
     compile_variants(set, limit, rule);
     ruleset_tests(set, &limit->when, indexed, &rule->when);
@@ -334,12 +336,6 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
     }
     *out = set;
     return 0;
-}
-
-const struct rule *ruleset_find(const struct ruleset *set, struct text name)
-{
-    int64_t number = text_map_find(set->limits, name);
-    return number >= 0 ? &set->rules[number] : NULL;
 }
 
 bool ruleset_needs_ip(const struct ruleset *set)

@@ -75,6 +75,7 @@ struct variant {
      * no longer than that */
     uint64_t hold_ns;
     uint64_t no_delay_ns;
+    uint64_t held_ns;    /* the longest delay with WEIR_RULES_HOLD */
     enum rate_kind kind; /* of its rate */
 };
 
@@ -103,6 +104,7 @@ struct rule {
     unsigned override_first; /* the first variant of the overrides */
     struct variant *variants;
     size_t variants_count;
+    size_t indexed; /* the condition of `when` that the index answers; SIZE_MAX: none */
 };
 
 /* A segment of paths that match a pattern; of all paths if the pattern is empty. */
@@ -141,7 +143,6 @@ struct ruleset {
     struct config config; /* owned */
     struct state *state;  /* the folder of the limiters; NULL: they are in memory */
     struct weir_fleet *fleet;
-    bool remote;            /* the fleet decides at least one of the limits */
     struct arena arena;     /* memory of the members below, except index and networks */
     struct text_map *names; /* name -> number of the attribute */
     struct text *attributes;
@@ -241,13 +242,23 @@ struct matches {
     const struct rule *shadow[MATCHES_MAX];
     size_t enforced_count;
     size_t shadow_count;
+    bool remote;                /* a fleet decides at least one of them, for some requests */
     const struct rule *refused; /* on_missing: deny, and its key is missing */
     unsigned missing;           /* limits left out because their key is missing */
     unsigned shadow_dropped;    /* shadow limits beyond MATCHES_MAX */
 };
 
+bool tests_hold(const struct tests *tests, const struct request *request);
+
 /* Returns the number of the first entry of a list that holds, or n. */
-size_t list_find(const struct tests *entries, size_t n, const struct request *request);
+static inline size_t list_find(const struct tests *entries, size_t n, const struct request *request)
+{
+    size_t i = 0;
+    while (i < n && !tests_hold(&entries[i], request)) {
+        i++;
+    }
+    return i;
+}
 
 /*
  * Finds the limits that apply. Returns 0, or WEIR_EINVAL if they are more than can be decided at
@@ -255,6 +266,29 @@ size_t list_find(const struct tests *entries, size_t n, const struct request *re
  */
 int ruleset_match(const struct ruleset *set, const struct request *request, struct matches *matches,
                   struct weir_error *error);
+
+/* Whether a limit applies to a request, or the first reason why it does not. */
+enum fit {
+    FIT_APPLIES,
+    FIT_WHEN,    /* a condition of `when` does not hold */
+    FIT_UNLESS,  /* all conditions of `unless` hold */
+    FIT_GROUP,   /* another limit of its group came first */
+    FIT_MISSING, /* its key has no value */
+    FIT_DROPPED  /* a shadow limit beyond MATCHES_MAX */
+};
+
+struct rule_fit {
+    enum fit fit;
+    size_t condition;         /* FIT_WHEN: the number of that condition */
+    const struct rule *other; /* FIT_GROUP: that limit */
+};
+
+/*
+ * Does the same as ruleset_match() by the same tests, and fills in `fits`, one for each limit, in
+ * their order. Counts nothing.
+ */
+int ruleset_explain(const struct ruleset *set, const struct request *request,
+                    struct matches *matches, struct rule_fit *fits, struct weir_error *error);
 
 /* ---- keys ---- */
 
@@ -304,6 +338,10 @@ static inline void rate_answer(enum rate_kind kind, struct weir_answer *answer)
 }
 
 /* Returns the rule of a limit by its name, NULL if there is none. */
-const struct rule *ruleset_find(const struct ruleset *set, struct text name);
+static inline const struct rule *ruleset_find(const struct ruleset *set, struct text name)
+{
+    int64_t number = text_map_find(set->limits, name);
+    return number >= 0 ? &set->rules[number] : NULL;
+}
 
 #endif

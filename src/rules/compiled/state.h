@@ -3,6 +3,7 @@
  * keys. docs/decisions/018 gives the reasons for the design.
  *
  *     .lock                                  held by the process that uses the folder
+ *     fleet.nodes                            the number of nodes of the fleet (fleet/nodes_file.c)
  *     LIMIT~MEANING.weir                     the keys of a limit,
  *     LIMIT@TIER~MEANING.weir                of one of its tiers,
  *     LIMIT=COUNT-PERIOD-BURST~MEANING.weir  of one rate of its overrides

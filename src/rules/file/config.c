@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/maths.h"
 #include "common/array.h"
 #include "rules/file/adhoc.h"
 #include "rules/file/conditions.h"
@@ -186,7 +187,8 @@ const struct section section_top = SECTION("the file", NULL, top_fields);
 static void init(struct config *config, struct problems *problems)
 {
     struct reader r = {.config = config, .problems = problems};
-    *config = (struct config){.fleet = config->fleet};
+    *config = (struct config){
+        .fleet = config->fleet, .no_files = config->no_files, .sandbox = config->sandbox};
     fields_init(&r, &section_server, &config->server);
     fields_init(&r, &section_store, &config->store);
     fields_init(&r, &section_adhoc, &config->adhoc);
@@ -196,9 +198,25 @@ static void init(struct config *config, struct problems *problems)
 
 /* ---- one text ---- */
 
+/* Makes the tables of a sandbox small: nobody has many keys there. */
+static void shrink(struct config *config)
+{
+    for (size_t i = 0; i < config->limits_count; i++) {
+        struct limit_config *limit = config->limits[i];
+        limit->base.max_keys = min_u64(limit->base.max_keys, CONFIG_SANDBOX_KEYS);
+        for (size_t j = 0; j < limit->tiers_count; j++) {
+            struct setting *tier = &limit->tiers[j].setting;
+            tier->max_keys = min_u64(tier->max_keys, CONFIG_SANDBOX_KEYS);
+        }
+    }
+}
+
 static int finish_reading(struct config *config, const char *name, struct problems *problems)
 {
     bool failed = false;
+    if (config->sandbox) {
+        shrink(config);
+    }
     for (size_t i = 0; i < config->sources_count; i++) {
         failed = failed || config->sources[i]->arena.failed;
     }
@@ -249,6 +267,13 @@ static int parse_text(struct config *config, const char *name, struct text text,
     }
     unsigned before = problems->errors;
     source->root = document_read(&source->arena, own.at, text, problems);
+    if (config->no_files && source->root != NULL && node_count(source->root) > CONFIG_TEXT_VALUES) {
+        problem(problems, (struct place){own.at, 0, 0},
+                "found more than %u values, including those of aliases, in a text that is sent: "
+                "check it as a file",
+                CONFIG_TEXT_VALUES);
+        source->root = NULL;
+    }
     source->damaged = problems->errors > before;
     if (source->root != NULL) {
         look_ahead(config, source->root);
@@ -261,7 +286,7 @@ static int read_texts(struct config *config, const char *name, struct problems *
 {
     for (size_t i = 0; i < config->sources_count; i++) {
         struct source *source = config->sources[i];
-        struct reader r = {config, source, problems, .folder = source->folder};
+        struct reader r = {config, source, problems, source->folder, config->no_files};
         if (source->root != NULL) {
             (void)fields_read(&r, &section_top, source->root, config);
         }

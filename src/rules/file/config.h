@@ -13,7 +13,7 @@
 #include "rules/yaml/problems.h"
 #include "rules/value/address.h"
 #include "rules/value/quantity.h"
-#include "rules/value/text_map.h"
+#include "common/text_map.h"
 
 #define CONFIG_LIMITS_MAX 4096   /* of one rule set */
 #define CONFIG_TIERS_MAX 64      /* of one limit */
@@ -243,11 +243,17 @@ enum client_field {
 
 extern const char *const client_field_names[CLIENT_FIELDS + 1]; /* lower case; the last is NULL */
 
+/* Whether operators get a page for browsers. */
+enum page_choice { PAGE_ON, PAGE_OFF, PAGE_CHOICES };
+
+extern const char *const page_names[PAGE_CHOICES + 1]; /* the last is NULL */
+
 struct server_config {
     struct text http; /* "off" or an address */
     struct text resp;
     struct text admin;
     struct text metrics;
+    int page; /* enum page_choice */
     struct text state;
     struct text check_secrets; /* path of a file; len 0: none */
     struct text admin_secrets;
@@ -291,8 +297,24 @@ enum config_fleet {
     FLEET_GIVEN    /* a fleet, whatever the file names */
 };
 
+/* A sandbox: rules that somebody tries out, beside those in use. Its tables need at most so many
+ * bytes, are at most so many, and have room for at most so many keys each. */
+#define CONFIG_SANDBOX_BYTES (16u << 20)
+#define CONFIG_SANDBOX_TABLES 256
+#define CONFIG_SANDBOX_KEYS 1000
+/* Bytes of all values with wildcards, each as often as a request may be compared with it. A
+ * comparison takes up to the product of both lengths, so a request of a sandbox takes at most some
+ * tenths of a second. */
+#define CONFIG_SANDBOX_WILD 65536
+
+/* Values of a text that must not name files, including those of aliases: it comes from afar, and
+ * must not take long to be read. */
+#define CONFIG_TEXT_VALUES 65536
+
 struct config {
-    enum config_fleet fleet; /* set before reading */
+    enum config_fleet fleet; /* these three are set before reading */
+    bool no_files;           /* the text must not name files, as in config_put() */
+    bool sandbox;            /* the bounds of a sandbox apply instead of server.memory */
     struct source **sources; /* each holds a reference */
     size_t sources_count;
     struct server_config server;
@@ -318,8 +340,8 @@ struct config {
 
 /*
  * Reads a file or a folder of *.yaml; or a text. Returns 0, WEIR_ERULES after adding all problems
- * to *problems, or WEIR_ENOMEM. *config must be 0 except for `fleet`, and must be finished in any
- * case.
+ * to *problems, or WEIR_ENOMEM. *config must be 0 except for the members that are set before, and
+ * must be finished in any case.
  */
 int config_read(struct config *config, const char *path, struct problems *problems);
 int config_read_text(struct config *config, const char *name, struct text text,

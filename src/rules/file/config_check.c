@@ -5,13 +5,18 @@
 #include "rules/yaml/document.h"
 #include "rules/file/limits.h"
 
-uint64_t config_bytes(const struct config *config, struct problems *problems)
+static uint64_t limits_bytes(const struct config *config, struct problems *problems)
 {
-    uint64_t sum = adhoc_bytes(&config->adhoc, problems);
+    uint64_t sum = 0;
     for (size_t i = 0; i < config->limits_count; i++) {
         sum = add_sat(sum, limit_bytes(config, config->limits[i], problems));
     }
     return sum;
+}
+
+uint64_t config_bytes(const struct config *config, struct problems *problems)
+{
+    return add_sat(adhoc_bytes(&config->adhoc, problems), limits_bytes(config, problems));
 }
 
 /* Returns the file that takes the most memory of those that the rules name; NULL without files. */
@@ -45,6 +50,96 @@ static void check_memory(const struct config *config, struct problems *problems,
                 "server.memory",
                 config->adhoc.off ? "" : " and adhoc", size_print_short(sum, need),
                 size_print_short(config->server.memory, have));
+    }
+}
+
+/* Returns how many tables the limits need: one for each limit or, if it has tiers, for each tier. */
+static size_t count_tables(const struct config *config)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < config->limits_count; i++) {
+        const struct limit_config *limit = config->limits[i];
+        n += limit->tiers_count + (limit->tier_default.len == 0) + (limit->ban.denials > 0);
+    }
+    return n;
+}
+
+static size_t wild_bytes(const struct conditions *conditions)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < conditions->count; i++) {
+        const struct condition *one = &conditions->at[i];
+        for (size_t j = 0; j < one->count; j++) {
+            n += one->values[j].kind == VALUE_PATTERN ? one->values[j].text.len : 0;
+        }
+    }
+    return n;
+}
+
+static size_t list_wild_bytes(const struct list_config *list)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        n += wild_bytes(&list->entries[i]);
+    }
+    return n;
+}
+
+static void add_named(void *arg, const struct value *path)
+{
+    *(size_t *)arg += path->text.len;
+}
+
+/* Returns the bytes that attributes are compared with which are taken from paths by name: all such
+ * paths for each of their sources. */
+static size_t named_bytes(const struct config *config)
+{
+    size_t sources = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < config->attributes_count; i++) {
+        for (size_t j = 0; j < config->attributes[i].count; j++) {
+            sources += config->attributes[i].sources[j].kind == FROM_PATH;
+        }
+    }
+    config_each_named(config, add_named, &bytes);
+    return sources * bytes;
+}
+
+/* Returns the bytes of values with wildcards that a request may be compared with. */
+static size_t all_wild_bytes(const struct config *config)
+{
+    size_t n =
+        list_wild_bytes(&config->allow) + list_wild_bytes(&config->block) + named_bytes(config);
+    for (size_t i = 0; i < config->limits_count; i++) {
+        n += wild_bytes(&config->limits[i]->when) + wild_bytes(&config->limits[i]->unless);
+    }
+    return n;
+}
+
+/* Reports tables that do not fit into a sandbox, which has no built-in limit. */
+static void check_sandbox(const struct config *config, struct problems *problems,
+                          struct place place)
+{
+    char need[QUANTITY_MAX];
+    char have[QUANTITY_MAX];
+    size_t tables = count_tables(config);
+    uint64_t bytes = limits_bytes(config, problems);
+    if (tables > CONFIG_SANDBOX_TABLES) {
+        problem(problems, place,
+                "found limits that need %zu tables, expected at most %d in a sandbox: try fewer "
+                "limits and tiers at a time",
+                tables, CONFIG_SANDBOX_TABLES);
+    } else if (bytes > CONFIG_SANDBOX_BYTES) {
+        problem(problems, place,
+                "found limits that need %s, expected at most %s in a sandbox: lower max_keys or "
+                "max_blocks, or try fewer limits at a time",
+                size_print_short(bytes, need), size_print_short(CONFIG_SANDBOX_BYTES, have));
+    }
+    if (all_wild_bytes(config) > CONFIG_SANDBOX_WILD) {
+        problem(problems, place,
+                "found values with wildcards of %zu bytes, expected at most %d in a sandbox: try "
+                "fewer limits at a time",
+                all_wild_bytes(config), CONFIG_SANDBOX_WILD);
     }
 }
 
@@ -101,7 +196,9 @@ int config_check(const struct config *config, const char *name, struct problems 
     adhoc_check(config, problems);
     check_always(config, problems);
     check_presence(config, whole, problems);
-    if (!config->memory_is_wrong) {
+    if (config->sandbox) {
+        check_sandbox(config, problems, whole);
+    } else if (!config->memory_is_wrong) {
         check_memory(config, problems, whole);
     }
     return problems->errors == 0 ? 0 : WEIR_ERULES;

@@ -137,6 +137,67 @@ static void tell_whole(struct diff *d, const struct limit_config *limit, const c
     d->changes++;
 }
 
+static bool is_in(const struct limit_config *limit, struct text group)
+{
+    return limit != NULL && text_equal(limit->group, group);
+}
+
+/* Returns "a, b": the limits of a group that are in it in the other file too, as memory of the
+ * caller; NULL if out of memory. */
+static char *group_order(const struct config *in, const struct config *other, struct text group)
+{
+    char *order = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&order, &len);
+    const char *separator = "";
+    for (size_t i = 0; out != NULL && i < in->limits_count; i++) {
+        struct text name = in->limits[i]->name;
+        if (is_in(in->limits[i], group) && is_in(find(other, name), group)) {
+            (void)fprintf(out, "%s%.*s", separator, TEXT_ARGS(name));
+            separator = ", ";
+        }
+    }
+    if (out == NULL || fclose(out) != 0) {
+        free(order);
+        return NULL;
+    }
+    return order;
+}
+
+/* Tells that the limits of a group come in another order: the first that applies is used. */
+static void diff_group(struct diff *d, struct text group)
+{
+    char *before = group_order(d->old, d->next, group);
+    char *after = group_order(d->next, d->old, group);
+    char *line = NULL;
+    size_t len = 0;
+    FILE *out = open_memstream(&line, &len);
+    d->failed = d->failed || before == NULL || after == NULL || out == NULL;
+    if (out != NULL) {
+        if (before != NULL && after != NULL && strcmp(before, after) != 0) {
+            (void)fprintf(out, "group %.*s: ", TEXT_ARGS(group));
+            put_change(out, "order", before, after);
+        }
+        tell_line(d, &line, out);
+    }
+    free(before);
+    free(after);
+}
+
+static void diff_groups(struct diff *d)
+{
+    for (size_t i = 0; i < d->next->limits_count; i++) {
+        struct text group = d->next->limits[i]->group;
+        size_t first = 0;
+        while (!text_equal(d->next->limits[first]->group, group)) {
+            first++;
+        }
+        if (group.len > 0 && first == i) {
+            diff_group(d, group);
+        }
+    }
+}
+
 static void diff_limits(struct diff *d)
 {
     for (size_t i = 0; i < d->next->limits_count; i++) {
@@ -153,6 +214,7 @@ static void diff_limits(struct diff *d)
             tell_whole(d, d->old->limits[i], "removed with its keys");
         }
     }
+    diff_groups(d);
 }
 
 /* Tells of a field of the file, or of a section, that has changed: "server.memory 1GB -> 2GB". */

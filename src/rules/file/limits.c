@@ -268,38 +268,6 @@ const struct section section_limit = SECTION("limits[]", "a limit", limit_fields
 
 /* ---- checks ---- */
 
-/* Returns the most units that a request may take at once. */
-static uint64_t quota_of(const struct limit_config *limit, const struct setting *setting)
-{
-    switch (limit->algorithm) {
-    case WEIR_TOKEN_BUCKET:
-        return setting->burst;
-    case WEIR_LEAKY_BUCKET:
-        return add_sat(setting->burst, 1);
-    default:
-        return setting->rate.count;
-    }
-}
-
-/* The quota of windows and of the log is the count, so the result is their period. */
-uint64_t limit_window_ns(const struct limit_config *limit, const struct setting *setting)
-{
-    return rate_kind(setting->rate) != RATE_COUNTS
-               ? 0
-               : mul_div_up(quota_of(limit, setting), setting->rate.period_ns, setting->rate.count);
-}
-
-uint64_t limit_wait_ns(const struct limit_config *limit, const struct setting *setting,
-                       uint64_t delay_ns)
-{
-    uint64_t units = sub_floor0(setting->burst, limit->undelayed);
-    if (limit->algorithm != WEIR_LEAKY_BUCKET || rate_kind(setting->rate) != RATE_COUNTS ||
-        mul_div_up(units, setting->rate.period_ns, setting->rate.count) <= delay_ns) {
-        return 0;
-    }
-    return max_u64(delay_ns, 1); /* a max_wait of 0 is the queue's own */
-}
-
 static void check_fields(struct reader *r, const struct node *node,
                          const struct limit_config *limit)
 {
@@ -316,116 +284,13 @@ static void check_fields(struct reader *r, const struct node *node,
         unexpected(r, undelayed, "a count such as 8, at most that of queue");
     }
     if (limit->cost > 0 && limit->tiers_count == 0 && rate_kind(limit->base.rate) == RATE_COUNTS &&
-        limit->cost > quota_of(limit, &limit->base)) {
+        limit->cost > limit_quota(limit, &limit->base)) {
         warning(r->problems, node_find(node, "cost")->place,
                 "found a cost of %llu, expected at most %llu, which is all that can be taken at "
                 "once: no request can pass",
-                (unsigned long long)limit->cost, (unsigned long long)quota_of(limit, &limit->base));
+                (unsigned long long)limit->cost,
+                (unsigned long long)limit_quota(limit, &limit->base));
     }
-}
-
-/*
- * The limiter of a rate that is 0 or unlimited does not have the limit's algorithm. Of rate 0 it is
- * a token bucket that is asked for more than its burst, and so never has a key. If it is unlimited,
- * it is a window that is asked for one unit of more than a key can use in a second; a full table
- * must not deny.
- */
-static void fixed_options(const struct limit_config *limit, const struct setting *setting,
-                          struct weir_options *options)
-{
-    bool unlimited = rate_kind(setting->rate) == RATE_UNLIMITED;
-    options->algorithm = unlimited ? WEIR_FIXED_WINDOW : WEIR_TOKEN_BUCKET;
-    options->count = unlimited ? 1000000000 : 1;
-    options->period_ns = WEIR_SECOND;
-    options->max_keys = unlimited && limit->key_parts > 0 ? setting->max_keys : 1;
-    options->max_blocks = limit->max_blocks;
-}
-
-void config_options(const struct limit_config *limit, const struct setting *setting,
-                    struct weir_options *options)
-{
-    *options = (struct weir_options)WEIR_OPTIONS_INIT;
-    if (rate_kind(setting->rate) != RATE_COUNTS) {
-        fixed_options(limit, setting, options);
-        return;
-    }
-    options->algorithm = limit->algorithm;
-    options->count = setting->rate.count;
-    options->period_ns = setting->rate.period_ns;
-    options->max_keys = limit->key_parts > 0 ? setting->max_keys : 1;
-    options->max_blocks = limit->max_blocks;
-    options->on_full = limit->on_full;
-    options->align = limit->align;
-    if (limit->algorithm == WEIR_TOKEN_BUCKET) {
-        options->burst = setting->burst;
-    } else if (limit->algorithm == WEIR_LEAKY_BUCKET) {
-        options->queue = setting->burst;
-        options->undelayed = min_u64(limit->undelayed, setting->burst);
-    }
-}
-
-/* One setting of a limit, and what it is called in messages. */
-struct sized {
-    const struct setting *setting;
-    const char *of; /* ", tier " */
-    struct text name;
-};
-
-/* Returns the bytes of a limiter. Reports at `place` that it is impossible. */
-static uint64_t options_bytes(const struct limit_config *limit, const struct sized *of,
-                              const struct weir_options *options, struct place place,
-                              struct problems *problems)
-{
-    struct weir_error error;
-    uint64_t bytes = 0;
-    if (weir_size(options, &bytes, &error) != 0) {
-        problem(problems, place, "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name), of->of,
-                TEXT_ARGS(of->name), error.text);
-    }
-    return bytes;
-}
-
-/* True if this process has a limiter for the setting. */
-static bool is_counted(const struct config *config, const struct limit_config *limit,
-                       const struct setting *setting)
-{
-    return config == NULL || setting_is_local(config, limit, setting);
-}
-
-static uint64_t setting_bytes(const struct config *config, const struct limit_config *limit,
-                              struct sized of, struct problems *problems)
-{
-    struct weir_options options;
-    uint64_t bytes = 0;
-    if (is_counted(config, limit, of.setting)) {
-        config_options(limit, of.setting, &options);
-        bytes = options_bytes(limit, &of, &options, limit->rate_place, problems);
-    }
-    if (limit->ban.denials > 0) {
-        ban_options(limit, of.setting, &options);
-        bytes = add_sat(bytes, options_bytes(limit, &of, &options, limit->ban_place, problems));
-    }
-    return bytes;
-}
-
-uint64_t limit_bytes(const struct config *config, const struct limit_config *limit,
-                     struct problems *problems)
-{
-    const struct overrides *o = &limit->overrides;
-    uint64_t sum = 0;
-    if (limit->tier_default.len == 0) {
-        struct sized own = {&limit->base, "", TEXT("")};
-        sum = setting_bytes(config, limit, own, problems);
-    }
-    for (size_t i = 0; i < limit->tiers_count; i++) {
-        struct sized tier = {&limit->tiers[i].setting, ", tier ", limit->tiers[i].name};
-        sum = add_sat(sum, setting_bytes(config, limit, tier, problems));
-    }
-    for (size_t i = 0; i < o->settings_count; i++) {
-        struct sized rate = {&o->settings[i], ", overrides ", o->file};
-        sum = add_sat(sum, setting_bytes(config, limit, rate, problems));
-    }
-    return sum;
 }
 
 /* ---- reading ---- */

@@ -7,11 +7,19 @@
 /* Returns a checked limit that refers to r->source; NULL after a problem or out of memory. */
 struct limit_config *limit_read(struct reader *r, const struct node *node);
 
+/* ---- limit_options.c ---- */
+
+/* Returns the most units that a request may take at once. */
+uint64_t limit_quota(const struct limit_config *limit, const struct setting *setting);
+
 /*
  * Returns the time that the whole quota is for: the period; for a bucket, the time until an empty
  * one is full.
  */
 uint64_t limit_window_ns(const struct limit_config *limit, const struct setting *setting);
+
+/* Returns the longest delay of a leaky_bucket, 0 of others. */
+uint64_t limit_queue_ns(const struct limit_config *limit, const struct setting *setting);
 
 /* Returns the max_wait with which a leaky_bucket delays no request by more than delay_ns; 0: it does
  * not anyway. */
@@ -25,6 +33,8 @@ uint64_t limit_wait_ns(const struct limit_config *limit, const struct setting *s
  */
 uint64_t limit_bytes(const struct config *config, const struct limit_config *limit,
                      struct problems *problems);
+
+/* ---- limits.c ---- */
 
 /* Writes all limits of s->config, for the row of the list. */
 void limits_show(const struct show *s, const void *value);

@@ -132,6 +132,8 @@ const char *const client_field_names[CLIENT_FIELDS + 1] = {
     [CLIENT_FIELD_X_REAL_IP] = "x-real-ip",
 };
 
+const char *const page_names[PAGE_CHOICES + 1] = {[PAGE_ON] = "on", [PAGE_OFF] = "off"};
+
 static const char *const headers_names[] = {"ietf", "x-epoch", "x-delta", "off", NULL};
 
 #define SERVER(member) offsetof(struct server_config, member)
@@ -146,6 +148,8 @@ static const struct field server_fields[] = {
     {"metrics", ADDRESS_EXPECTED,
      "a listener for metrics and health checks alone, which needs no secret", &type_listener,
      SERVER(metrics), .initial = "off"},
+    {"page", "on or off", "the page for browsers on the listener for operators", &type_choice,
+     SERVER(page), .initial = "on", .choices = page_names},
     {"state", "a folder", "the folder that keeps the state over restarts", &type_text,
      SERVER(state), .unset = "none: the state is in memory only"},
     {"check_secrets", "a file",

@@ -1,23 +1,12 @@
 #include "rules/file/show.h"
 
-#include <inttypes.h>
-
 #include "rules/file/adhoc.h"
 #include "rules/file/limits.h"
 
 void show_bytes(FILE *out, uint64_t bytes)
 {
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB", "PB"};
-    double shown = (double)bytes;
-    size_t unit = 0;
-    while (shown >= 1000 && unit + 1 < sizeof units / sizeof units[0]) {
-        shown /= 1000;
-        unit++;
-    }
-    (void)fprintf(out, "%" PRIu64 " bytes", bytes);
-    if (unit > 0) {
-        (void)fprintf(out, " (%.3g %s)", shown, units[unit]);
-    }
+    char text[QUANTITY_MAX];
+    (void)fputs(bytes > 0 ? size_print_short(bytes, text) : "0 bytes", out);
 }
 
 void config_show(const struct config *config, show_note_fn note, FILE *out)

@@ -5,46 +5,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "rules/live/ask_shared.h"
-#include "rules/live/ban.h"
 #include "rules/value/quote.h"
-
-/* Copies the name of a limit or a tier into an array of WEIR_RULES_NAME bytes. */
-static void put_name(char *to, struct text name)
-{
-    memcpy(to, name.len > 0 ? name.at : "",
-           name.len); /* at most WEIR_RULES_NAME - 1: name_is_good() */
-    to[name.len] = 0;
-}
-
-/* Makes an answer without a verdict: every decision sets one, an error does not. */
-static void answer_init(struct weir_rules_answer *answer)
-{
-    memset(&answer->answer, 0, sizeof answer->answer);
-    answer->answer.quota = WEIR_UNLIMITED;
-    answer->answer.remaining = WEIR_UNLIMITED;
-    answer->reason = WEIR_REASON_UNMATCHED;
-    answer->applied = 0;
-    answer->missing = 0;
-    answer->shadow_denied = 0;
-    answer->limit[0] = 0;
-    answer->tier[0] = 0;
-    answer->shadow[0] = 0;
-    answer->window_ns = 0;
-    answer->retry_jitter = 0;
-    answer->hidden = 0;
-    answer->shown.limit[0] = 0;
-    answer->deny_status = 0;
-    answer->deny_message[0] = 0;
-}
-
-static void refuse(struct weir_rules_answer *answer, int reason)
-{
-    answer->reason = reason;
-    answer->answer.verdict = WEIR_NEVER;
-    answer->answer.quota = 0;
-    answer->answer.remaining = 0;
-    answer->answer.retry_after_ns = WEIR_FOREVER;
-}
 
 /* Reads the cost, a whole number of at least 1, from the attribute that the limit names. */
 static int read_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost)
@@ -81,9 +42,8 @@ int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct
     return e;
 }
 
-/* Makes the question to the engine for one limit that applies. */
-static int make_part(const struct rules_ask *a, const struct rule *rule, struct weir_part *part,
-                     struct weir_key *key, const struct variant **variant)
+int asking_part(const struct rules_ask *a, const struct rule *rule, struct weir_part *part,
+                struct weir_key *key, const struct variant **variant)
 {
     char bytes[WEIR_KEY_MAX];
     size_t len;
@@ -124,8 +84,7 @@ static __attribute__((noinline)) void after_denial(const struct rules_ask *a,
         return;
     }
     struct denial denial = {.holder = holder, .key = {bytes, len}, .now_ns = a->now_ns};
-    ban_after(&denial, &answer->answer);
-    answer->reason = rules_reason(&answer->answer);
+    answer_count_denial(answer, &denial);
     if (a->set->denied != NULL) {
         struct weir_rules_denial told =
             denial_make(answer, denial.key, a->now_ns, rule->config->log.denied);
@@ -133,43 +92,10 @@ static __attribute__((noinline)) void after_denial(const struct rules_ask *a,
     }
 }
 
-/* Puts what gateways tell the client that a limit has denied. */
-static void put_denial(struct weir_rules_answer *answer, const struct deny_config *deny)
-{
-    answer->deny_status = deny->status;
-    if (deny->message.len > 0) {
-        memcpy(answer->deny_message, deny->message.at, deny->message.len); /* it fits: limits.c */
-    }
-    answer->deny_message[deny->message.len] = 0;
-}
-
-void answer_put_bound(struct weir_rules_answer *answer, const struct bound *bound)
-{
-    rate_answer(bound->kind, &answer->answer);
-    answer->reason = rules_reason(&answer->answer);
-    put_name(answer->limit, bound->limit);
-    put_name(answer->tier, bound->tier);
-    answer->window_ns = bound->window_ns;
-    answer->retry_jitter = bound->retry_jitter;
-    answer->hidden = !bound->expose;
-    if (answer->answer.verdict != WEIR_ALLOW) {
-        put_denial(answer, bound->deny);
-    }
-}
-
-void answer_put_shadow(struct weir_rules_answer *answer, struct text limit)
-{
-    answer->answer.flags |= WEIR_FLAG_SHADOW;
-    answer->reason = WEIR_REASON_SHADOW;
-    if (answer->shadow_denied++ == 0) {
-        put_name(answer->shadow, limit);
-    }
-}
-
 static void put_bound(const struct rules_ask *a, const struct rule *rule,
                       const struct variant *variant, struct weir_rules_answer *answer)
 {
-    struct bound bound = bound_of(rule, variant);
+    struct bound bound = bound_of(a->question, rule, variant);
     answer_put_bound(answer, &bound);
     if (answer->answer.verdict != WEIR_ALLOW && a->question->mode == WEIR_CHECK) {
         after_denial(a, rule, variant->holder, answer);
@@ -190,48 +116,18 @@ int asking_waits(const struct rules_ask *a, const struct matches *matches)
                 "others cannot wait");
 }
 
-/* Returns whether clients are told `a` rather than `before`. */
-static bool tells_more(const struct weir_answer *a, const struct weir_answer *before, bool allowed)
-{
-    return allowed ? a->remaining < before->remaining
-                   : a->verdict > before->verdict || (a->verdict == before->verdict &&
-                                                      a->retry_after_ns > before->retry_after_ns);
-}
-
-/* Returns the answer with what the rate of the variant says. */
-static const struct weir_answer *rate_told(const struct variant *variant, struct weir_answer *said)
-{
-    rate_answer(variant->kind, said);
-    return said;
-}
-
-/*
- * Finds the limit that clients may be told instead of the hidden one that bound. The others are
- * peeked at: the engine tells the numbers of one limit only, and few requests come here.
- */
+/* Finds the limit that clients may be told instead of the hidden one that bound. */
 static __attribute__((noinline)) void put_shown(const struct rules_ask *a,
                                                 const struct matches *matches,
                                                 const struct weir_part *parts,
                                                 const struct variant *const *variants,
                                                 struct weir_rules_answer *answer)
 {
-    bool allowed = answer->answer.verdict == WEIR_ALLOW;
-    struct weir_answer most = {.verdict = WEIR_ALLOW, .remaining = WEIR_UNLIMITED};
+    struct weir_answer most = ANSWER_SHOWN_INIT;
     for (size_t i = 0; i < matches->enforced_count; i++) {
-        struct weir_question peek = parts[i].ask;
-        struct weir_answer said;
-        peek.mode = WEIR_PEEK;
-        if (matches->enforced[i]->config->expose &&
-            weir_ask_at(parts[i].limiter, &peek, a->now_ns, &said) == 0 &&
-            tells_more(rate_told(variants[i], &said), &most, allowed)) {
-            most = said;
-            put_name(answer->shown.limit, matches->enforced[i]->config->name);
-            answer->shown.window_ns = variants[i]->window_ns;
-        }
+        struct bound bound = bound_of(a->question, matches->enforced[i], variants[i]);
+        answer_show(answer, &most, &bound, parts[i].limiter, parts[i].ask, a->now_ns);
     }
-    answer->shown.quota = most.quota;
-    answer->shown.remaining = most.remaining;
-    answer->shown.reset_after_ns = most.reset_after_ns;
 }
 
 int asking_enforced(const struct rules_ask *a, const struct matches *matches,
@@ -244,7 +140,7 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
     uint64_t wait_ns = a->question->max_wait_ns;
     int e = wait_ns != 0 ? asking_waits(a, matches) : 0;
     for (size_t i = 0; e == 0 && i < n; i++) {
-        e = make_part(a, matches->enforced[i], &parts[i], &keys[i], &variants[i]);
+        e = asking_part(a, matches->enforced[i], &parts[i], &keys[i], &variants[i]);
         if (wait_ns != 0 && limit_can_wait(matches->enforced[i]->config) &&
             variants[i]->kind == RATE_COUNTS) {
             parts[i].ask.max_wait_ns = wait_ns;
@@ -281,7 +177,7 @@ static void decide_shadow(const struct rules_ask *a, const struct matches *match
         struct weir_key key;
         struct weir_answer said;
         const struct variant *variant;
-        int e = make_part(&quiet, matches->shadow[i], &part, &key, &variant);
+        int e = asking_part(&quiet, matches->shadow[i], &part, &key, &variant);
         if (e == 0) {
             part.ask.flags = WEIR_SHADOW;
             e = weir_ask_at(part.limiter, &part.ask, a->now_ns, &said);
@@ -340,13 +236,10 @@ static int decide(const struct rules_ask *a, struct weir_rules_answer *answer)
     answer->missing = matches.missing;
     a->tally->missing += matches.missing;
     if (matches.refused != NULL) {
-        refuse(answer, WEIR_REASON_MISSING);
-        put_name(answer->limit, matches.refused->config->name);
-        answer->hidden = !matches.refused->config->expose;
-        put_denial(answer, &matches.refused->config->deny);
+        answer_refuse(answer, WEIR_REASON_MISSING, matches.refused->config);
         return 0;
     }
-    if (a->set->remote && shared_of(a, &matches) != NULL) {
+    if (matches.remote && shared_of(a, &matches) != NULL) {
         return decide_shared(a, &matches, answer);
     }
     if (matches.enforced_count > 0) {
@@ -355,7 +248,7 @@ static int decide(const struct rules_ask *a, struct weir_rules_answer *answer)
         answer->answer.verdict = WEIR_ALLOW;
         a->tally->unmatched++;
     }
-    if (e == 0 && answer->answer.verdict == WEIR_ALLOW) {
+    if (e == 0 && matches.shadow_count > 0 && answer->answer.verdict == WEIR_ALLOW) {
         decide_shadow(a, &matches, answer);
     }
     answer->answer.limit = 0;
@@ -407,7 +300,7 @@ static int ask_set(const struct ruleset *set, const struct weir_rules_question *
     size_t listed = list_find(set->block, set->block_count, &request);
     if (listed < set->block_count) {
         tally->block_listed++;
-        refuse(answer, WEIR_REASON_BLOCK_LIST);
+        answer_refuse(answer, WEIR_REASON_BLOCK_LIST, NULL);
         tell_listed(&a, listed);
         return 0;
     }

@@ -1,7 +1,8 @@
-/* A question while it is answered: what ask.c and ask_shared.c share. */
+/* A question while it is answered: what ask.c, ask_shared.c and rules_answer.c share. */
 #ifndef WEIR_RULES_LIVE_ASK_H
 #define WEIR_RULES_LIVE_ASK_H
 
+#include "rules/live/ban.h"
 #include "rules/live/live.h"
 
 /* The caller that waits for an answer that comes later. */
@@ -43,6 +44,13 @@ const struct rule *asking_shared(const struct rules_ask *a, const struct rule *c
  * WEIR_EATTRIBUTE. */
 int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct variant *variant,
                 uint64_t *cost);
+
+/*
+ * Makes the question to the engine for one limit that applies and is local, and finds its variant.
+ * *key must live as long as *part. Returns 0 or WEIR_EATTRIBUTE.
+ */
+int asking_part(const struct rules_ask *a, const struct rule *rule, struct weir_part *part,
+                struct weir_key *key, const struct variant **variant);
 
 /* Returns the max_wait_ns that keeps the delay of one limit within what the question allows. */
 static inline uint64_t asking_wait(const struct weir_rules_question *question,
@@ -89,18 +97,50 @@ struct bound {
     unsigned retry_jitter;
     bool expose;
     const struct deny_config *deny;
-    struct rate log; /* log.denied */
+    struct rate log;  /* log.denied */
+    uint64_t held_ns; /* WEIR_RULES_NO_DELAY: delays below this would have been held; otherwise 0 */
 };
 
-static inline struct bound bound_of(const struct rule *rule, const struct variant *variant)
+static inline struct bound bound_of(const struct weir_rules_question *question,
+                                    const struct rule *rule, const struct variant *variant)
 {
     const struct limit_config *c = rule->config;
-    return (struct bound){variant->kind,   c->name,   variant->tier, variant->window_ns,
-                          c->retry_jitter, c->expose, &c->deny,      c->log.denied};
+    uint64_t held_ns = (question->flags & WEIR_RULES_NO_DELAY) != 0 ? variant->held_ns : 0;
+    return (struct bound){variant->kind,      c->name,         variant->tier,
+                          variant->window_ns, c->retry_jitter, c->expose,
+                          &c->deny,           c->log.denied,   held_ns};
 }
 
-/* Puts the limit that bound, and the reason that rules_reason() gives, into the answer. */
+/* ---- answers (rules_answer.c) ---- */
+
+/* Makes an answer without a verdict: every decision sets one, an error does not. */
+void answer_init(struct weir_rules_answer *answer);
+
+/* Copies the name of a limit or a tier into an array of WEIR_RULES_NAME bytes. */
+void answer_put_name(char *to, struct text name);
+
+/* Denies the request for ever, by a limit or, if that is NULL, by none. */
+void answer_refuse(struct weir_rules_answer *answer, int reason, const struct limit_config *by);
+
+/* Puts the limit that bound, and the reason, into the answer. */
 void answer_put_bound(struct weir_rules_answer *answer, const struct bound *bound);
+
+/* Counts a denial by the limit that bound, for its ban, and puts a ban that follows into the answer.
+ * Overload is not the client's fault, and does not count. */
+void answer_count_denial(struct weir_rules_answer *answer, const struct denial *denial);
+
+/*
+ * Puts a limit that clients may be told instead of the hidden one that bound, if it tells more than
+ * *most, which the caller sets to ANSWER_SHOWN_INIT before the first. It is peeked at, because the
+ * decision has the numbers of one limit only.
+ */
+#define ANSWER_SHOWN_INIT                                                                          \
+    {                                                                                              \
+        .verdict = WEIR_ALLOW, .remaining = WEIR_UNLIMITED                                         \
+    }
+void answer_show(struct weir_rules_answer *answer, struct weir_answer *most,
+                 const struct bound *bound, struct weir *limiter, struct weir_question question,
+                 uint64_t now_ns);
 
 /* Puts a shadow limit that would have denied into the answer. */
 void answer_put_shadow(struct weir_rules_answer *answer, struct text limit);

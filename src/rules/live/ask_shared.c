@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "common/arena.h"
 #include "rules/compiled/holder.h"
-#include "rules/live/ban.h"
 
 #define OWN_BYTES 2048 /* enough for most questions to be one allocation */
 
@@ -30,6 +29,7 @@ struct shared_ask {
     int error;
     uint64_t left; /* O1 */
     bool kept;     /* O2 */
+    bool show;     /* WEIR_RULES_SHOW */
     unsigned shadow_dropped;
     size_t enforced; /* parts that are asked of the fleet together */
     size_t shadow;   /* parts after them */
@@ -59,6 +59,7 @@ static struct shared_ask *create(const struct rules_ask *a, size_t enforced,
     s->now_ns = a->now_ns;
     s->max_wait_ns = a->question->max_wait_ns;
     s->verb = a->question->mode == WEIR_PEEK ? REMOTE_PEEK : REMOTE_CHECK;
+    s->show = (a->question->flags & WEIR_RULES_SHOW) != 0;
     s->shadow_dropped = matches->shadow_dropped;
     s->enforced = enforced;
     s->shadow = matches->shadow_count;
@@ -67,11 +68,11 @@ static struct shared_ask *create(const struct rules_ask *a, size_t enforced,
 }
 
 /* Copies what the answer may tell of the limit. */
-static void keep_bound(struct shared_part *part, const struct rule *rule,
-                       const struct variant *variant)
+static void keep_bound(struct shared_part *part, const struct weir_rules_question *question,
+                       const struct rule *rule, const struct variant *variant)
 {
     struct arena *memory = part->of->waiter.memory;
-    part->bound = bound_of(rule, variant);
+    part->bound = bound_of(question, rule, variant);
     part->bound.limit = arena_text(memory, part->bound.limit);
     part->bound.tier = arena_text(memory, part->bound.tier);
     part->deny = *part->bound.deny;
@@ -103,7 +104,7 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
     if (e != 0) {
         return e;
     }
-    keep_bound(part, rule, variant);
+    keep_bound(part, a->question, rule, variant);
     remote->key = arena_text(memory, (struct text){bytes, len});
     if (remote->limit != NULL) {
         len = shard_compose(rule, a->request, bytes);
@@ -286,12 +287,28 @@ static void after_denial(struct shared_ask *s, const struct shared_part *part)
     if (rules->ended || s->verb != REMOTE_CHECK) {
         return;
     }
-    ban_after(&denial, &s->answer.answer);
-    s->answer.reason = rules_reason(&s->answer.answer);
+    answer_count_denial(&s->answer, &denial);
     if (rules->options.denied != NULL) {
         struct weir_rules_denial told =
             denial_make(&s->answer, remote->key, s->now_ns, part->bound.log);
         rules->options.denied(rules->options.denied_arg, &told);
+    }
+}
+
+/* Finds the limit that clients may be told instead of the hidden one that bound. Only those that are
+ * decided here are looked at: others would need one more question to the store. */
+static void put_shown(struct shared_ask *s)
+{
+    struct weir_answer most = ANSWER_SHOWN_INIT;
+    for (size_t i = 0; i < s->enforced; i++) {
+        const struct remote_part *remote = &s->remote[i];
+        struct weir_question question = {.key = remote->key.at,
+                                         .key_len = remote->key.len,
+                                         .cost = remote->cost,
+                                         .max_wait_ns = remote->wait_ns};
+        if (remote->local != NULL) {
+            answer_show(&s->answer, &most, &s->parts[i].bound, remote->local, question, s->now_ns);
+        }
     }
 }
 
@@ -309,6 +326,9 @@ static int end_enforced(struct shared_ask *s, struct tally *tally)
     const struct shared_part *part = &s->parts[bound];
     answer->answer.limit = 0;
     answer_put_bound(answer, &part->bound);
+    if (answer->hidden && s->show) {
+        put_shown(s);
+    }
     if (answer->answer.verdict != WEIR_ALLOW) {
         after_denial(s, part);
     }

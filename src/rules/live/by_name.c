@@ -68,7 +68,7 @@ static int read_request(const struct ruleset *set, const struct rule *rule,
 static int use(const struct ruleset *set, const struct weir_rules_key *key, rules_use_fn fn,
                void *arg, struct weir_error *error)
 {
-    struct request request = {.present = 0};
+    struct request request; /* values that are not present are not read */
     char bytes[WEIR_KEY_MAX];
     char shard[WEIR_KEY_MAX];
     size_t len;
@@ -79,6 +79,7 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
         return fail(error, WEIR_ENOLIMIT, "no limit named '%.*s'",
                     (int)(name.len < WEIR_RULES_NAME ? name.len : WEIR_RULES_NAME), name.at);
     }
+    request.present = 0;
     int e = read_request(set, rule, key, &request, error);
     if (e == 0) {
         e = key_compose(set, rule, &request, bytes, &len, error);

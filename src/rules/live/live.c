@@ -80,6 +80,7 @@ struct origin {
     const char *path;
     struct text text;
     bool is_text;
+    bool sandbox;
 };
 
 static int read_origin(const struct origin *from, struct config *config, struct problems *problems)
@@ -117,7 +118,9 @@ static struct weir_rules_options options_now(struct weir_rules *r)
 static int load(struct weir_rules *r, const struct origin *from, struct problems *problems,
                 struct ruleset **set, struct weir_error *error)
 {
-    struct config config = {.fleet = r->options.fleet != NULL ? FLEET_GIVEN : FLEET_NONE};
+    struct config config = {.fleet = r->options.fleet != NULL ? FLEET_GIVEN : FLEET_NONE,
+                            .no_files = from->sandbox,
+                            .sandbox = from->sandbox};
     int e = read_origin(from, &config, problems);
     if (e == 0 && r->set == NULL) {
         e = live_open_state(r, &config, error);
@@ -212,8 +215,19 @@ int weir_rules_open_text(struct weir_rules **rules, const char *name, const char
                          size_t text_len, const struct weir_rules_options *options,
                          struct weir_error *error)
 {
-    struct origin from = {name, {text, text_len}, true};
+    struct origin from = {name, {text, text_len}, true, false};
     return open_from(rules, &from, options, error);
+}
+
+int rules_open_sandbox(struct weir_rules **rules, struct text yaml, weir_rules_message_fn message,
+                       void *arg, struct weir_error *error)
+{
+    struct weir_rules_options options = WEIR_RULES_OPTIONS_INIT;
+    struct origin from = {RULES_TEXT, yaml, true, true};
+    options.flags = WEIR_EXPLICIT_TIME;
+    options.message = message;
+    options.message_arg = arg;
+    return open_from(rules, &from, &options, error);
 }
 
 void weir_rules_close(struct weir_rules *rules)
@@ -324,7 +338,7 @@ int weir_rules_reload_text(struct weir_rules *rules, const char *name, const cha
     if (rules == NULL || name == NULL || (text == NULL && text_len > 0)) {
         return fail(error, WEIR_EINVAL, "the rules, their name or their text is NULL");
     }
-    return reload(rules, (struct origin){name, {text, text_len}, true}, error);
+    return reload(rules, (struct origin){name, {text, text_len}, true, false}, error);
 }
 
 /*

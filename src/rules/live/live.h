@@ -102,8 +102,36 @@ int rules_ask_in(struct weir_rules *rules, void *where, struct arena *memory,
                  struct weir_rules_answer *answer, weir_rules_done_fn done, void *arg,
                  struct weir_error *error);
 
+/*
+ * Opens rules that somebody tries out, from a text that must not name files: no fleet, no state,
+ * WEIR_EXPLICIT_TIME, and tables within the bounds of a sandbox (rules/file/config.h). Messages
+ * name RULES_TEXT as the file. Returns the errors of weir_rules_open().
+ */
+#define RULES_TEXT "rules"
+int rules_open_sandbox(struct weir_rules **rules, struct text yaml, weir_rules_message_fn message,
+                       void *arg, struct weir_error *error);
+
+/* ---- rules that are only checked (live_check.c) ---- */
+
+/* Functions that are called about rules that are checked, in this order: for the limits that could
+ * be read, for each change that they would make, and for messages. Texts are valid only during the
+ * call. */
+struct rules_check_told {
+    void (*limit)(void *arg, const char *name, unsigned line);
+    void (*change)(void *arg, const char *line); /* only if there is no error: as config_diff() */
+    weir_rules_message_fn message;
+};
+
+/*
+ * Checks a text, which must not name files, or (yaml NULL) the files that a reload would read,
+ * without using it. Returns 0; WEIR_ERULES if the rules have errors; WEIR_EINVAL if the rules in use
+ * did not come from files; or WEIR_ENOMEM.
+ */
+int rules_check(struct weir_rules *rules, const struct text *yaml,
+                const struct rules_check_told *tell, void *arg, struct weir_error *error);
+
 /* Returns why limits that apply gave this answer (enum weir_rules_reason). */
-int rules_reason(const struct weir_answer *answer); /* reason.c */
+int rules_reason(const struct weir_answer *answer); /* rules_answer.c */
 
 /* ruleset_needs_ip() of the rules in force. */
 bool rules_need_ip(struct weir_rules *rules);

@@ -329,6 +329,15 @@ struct node *document_read(struct arena *arena, const char *file, struct text te
     return root;
 }
 
+size_t node_count(const struct node *node)
+{
+    size_t n = 1 + (node->kind == NODE_MAP ? node->count : 0);
+    for (size_t i = 0; i < node->count; i++) {
+        n += node_count(node->items[i]);
+    }
+    return n;
+}
+
 struct node *node_find(const struct node *map, const char *key)
 {
     for (size_t i = 0; map->kind == NODE_MAP && i < map->count; i++) {

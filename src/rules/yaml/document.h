@@ -36,6 +36,9 @@ struct node {
 struct node *document_read(struct arena *arena, const char *file, struct text text,
                            struct problems *problems);
 
+/* Returns the number of nodes, including those of aliases: at most DOCUMENT_NODES_MAX. */
+size_t node_count(const struct node *node);
+
 /* Returns the value of a key, NULL if there is none. */
 struct node *node_find(const struct node *map, const char *key);
 

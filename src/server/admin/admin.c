@@ -55,8 +55,7 @@ void admin_reply_json(struct exchange *x, int status, json_t *json)
     free(text);
 }
 
-/* Puts ,"messages":[...] before the end of the problem. */
-static void put_messages(struct buffer *body, const json_t *messages)
+void admin_put_messages(struct buffer *body, const json_t *messages)
 {
     char *text = messages != NULL ? json_dumps(messages, JSON_COMPACT) : NULL;
     if (text != NULL) {
@@ -76,7 +75,7 @@ void admin_reply_refused(struct exchange *x, int e, const struct weir_error *err
         return;
     }
     http_put_problem(&x->body, 422, error->text, 0);
-    put_messages(&x->body, messages);
+    admin_put_messages(&x->body, messages);
     http_reply(x, 422, "application/problem+json", NULL);
 }
 

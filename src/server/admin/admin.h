@@ -5,6 +5,10 @@
  *   anybody  GET    /healthz, /readyz
  *   check    GET    /metrics                Prometheus text 0.0.4 (metrics.c)
  *   check    GET    /v1/status              version, uptime, state, requests, connections, memory
+ *   check    GET    /v1/history             samples of the last 15 minutes, and what has happened:
+ *                   {"now_ms","every_ms","role","samples":[...] (sample.h),"events":[{"at_ms",
+ *                   "kind","text","messages":[...]},...]}; text and messages for admin only
+ *   check    GET    /v1/events              the same as it happens, as server-sent events (events.h)
  *   admin    GET    /v1/limits[/NAME]       live view: numbers, mode, keys, decisions
  *   admin    PUT    /v1/limits/NAME         one limit, JSON or YAML: added (201) or replaced (200)
  *   admin    DELETE /v1/limits/NAME         204
@@ -21,12 +25,29 @@
  *   admin    POST   /v1/reload              {"generation":N,"messages":[...]}; 422 if
  *                                           something stays as it was (rules or secrets)
  *   admin    GET    /v1/config              the effective rules, application/yaml
+ *   admin    POST   /v1/explain             {"attributes":{...}[,"cost":N]}: the members of an
+ *                   answer (a peek), "attributes" (as they are compared), "list" (null, allow,
+ *                   block),"limits":[{"name","line" (null: added by PUT),"applies":true,"mode",
+ *                   "tier" (null: none),"algorithm","rate","key","consistency","verdict","quota",
+ *                   "remaining","retry_after_ms","reset_after_ms","blocked_ms"},
+ *                   {"name","line","applies":false,"why"},...]; numbers of limits that a fleet
+ *                   decides are null
+ *   admin    POST   /v1/config/check        checks a rule file (the body, YAML) without using it:
+ *                   {"ok","messages":[{"severity" (error, warning),"line","column","text"},...],
+ *                   "limits":[{"name","line"},...],"changes":[...] (against the rules in effect)};
+ *                   with ?source=file and no body, the files that a reload would read
+ *   admin    POST   /v1/sandbox             {"rules":YAML}: rules to try out (server/sandbox):
+ *                   201 {"sandbox":ID,"expires_in_s","limits":[...]}; 422 with messages as above
+ *   admin    POST   /v1/sandbox/ID          one step: {"asks":[{"at_ms","attributes","cost","peek",
+ *                   "explain","headers"},...]} (up to 512): {"answers":[...]}
+ *   admin    DELETE /v1/sandbox/ID          204
  *   admin    GET    /v1/log-level           {"level":"info"}
  *   admin    PUT    /v1/log-level           {"level":"debug"}
  *   admin    GET    /v1/mode                {"mode":"enforce","limits":{"search":"shadow"}}
  *   admin    PUT    /v1/mode                {"mode":"shadow"[,"limit":L]}: the kill switch;
  *                                           "enforce" returns to what the rules say
  *   anybody  GET    /openapi.json           the description of all of this
+ *   anybody  GET    /, /page/FILE           the page for browsers (page.h); it uses the other routes
  *
  * /v1/limits gives {"limits":[{"name","tier","algorithm","rate" ("100/min"),"count","period_ms",
  * "burst","shadow" (by the rules),"mode","keys","capacity","blocks","bytes","allowed","denied",
@@ -65,6 +86,8 @@ extern const struct http_route admin_limits_routes[];   /* limits, and the rules
 extern const struct http_route admin_keys_routes[];     /* keys */
 extern const struct http_route admin_blocks_routes[];   /* keys that are blocked */
 extern const struct http_route admin_settings_routes[]; /* the log's level, the kill switch */
+extern const struct http_route admin_page_routes[];     /* the page for browsers */
+extern const struct http_route admin_events_routes[];   /* what it shows live: events.h */
 
 /* Returns false, after a reply, if a form in an operator's browser may have sent the request. */
 bool admin_admits(struct exchange *x);
@@ -78,6 +101,12 @@ void admin_reply_json(struct exchange *x, int status, struct json_t *json);
 /* Replies 422 with the messages if rules were refused (WEIR_ERULES); other errors as elsewhere. */
 void admin_reply_refused(struct exchange *x, int e, const struct weir_error *error,
                          struct json_t *messages);
+
+/* Returns {"denied":[...]} with the keys that were denied most; NULL if out of memory. */
+struct json_t *admin_top(const struct server *server, size_t most);
+
+/* Puts ,"messages":[...] before the end of a problem. NULL: nothing. */
+void admin_put_messages(struct buffer *body, const struct json_t *messages);
 
 /* Returns a member of the body that must be a string; NULL after a 400. */
 const char *admin_member(struct exchange *x, const struct json_t *body, const char *name);

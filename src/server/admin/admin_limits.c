@@ -8,6 +8,7 @@
 #include "rules/yaml/document.h"
 #include "rules/live/live_show.h"
 #include "server/admin/admin.h"
+#include "server/admin/history.h"
 #include "server/admin/numbers.h"
 
 #define PREFIX "/v1/limits/"
@@ -203,6 +204,17 @@ static bool names(struct text body, const char *name)
     return !other; /* if it is not a map at all, the rules give a better message */
 }
 
+/* Logs that a limit was added, replaced or removed, and notes it for operators' pages. */
+static void note_change(const struct exchange *x, const char *name, const char *done)
+{
+    char what[32];
+    char text[WEIR_RULES_NAME + 32];
+    (void)snprintf(what, sizeof what, "limit %s", done);
+    (void)snprintf(text, sizeof text, "%s: %s", name, done);
+    admin_audit(x, what, LOG_STRING("limit", name));
+    history_note(x->server->history, HISTORY_LIMIT, text, NULL);
+}
+
 static void put_limit(struct exchange *x, const char *name, struct text yaml)
 {
     struct weir_error error = {0};
@@ -212,7 +224,7 @@ static void put_limit(struct exchange *x, const char *name, struct text yaml)
     int e = weir_rules_put(x->server->rules, yaml.at, yaml.len, &error);
     json_t *messages = end_listening(&said);
     if (e == 0) {
-        admin_audit(x, there ? "limit replaced" : "limit added", LOG_STRING("limit", name));
+        note_change(x, name, there ? "replaced" : "added");
         reply_limits(x, name, there ? 200 : 201, messages);
     } else {
         admin_reply_refused(x, e, &error, messages);
@@ -250,7 +262,7 @@ static void run_delete(struct exchange *x)
     }
     int e = weir_rules_remove(x->server->rules, name, &error);
     if (e == 0) {
-        admin_audit(x, "limit removed", LOG_STRING("limit", name));
+        note_change(x, name, "removed");
         http_reply(x, 204, NULL, NULL);
     } else {
         admin_reply_refused(x, e, &error, NULL);
@@ -297,6 +309,7 @@ static void run_config(struct exchange *x)
         s.server.state = text_of(server->rules->state->folder);
     }
     s.server.client_field = server->options.client_field;
+    s.server.page = server->options.no_page ? PAGE_OFF : PAGE_ON;
     if (server->fleet.fleet == NULL) {
         s.store.url.len = 0;
     } else if (server->fleet.url != NULL) {

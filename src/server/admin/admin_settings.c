@@ -1,9 +1,11 @@
 /* Routes for settings: the log's level, and the kill switch, by which limits stop denying. */
 #include <jansson.h>
+#include <stdio.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
 #include "server/admin/admin.h"
+#include "server/admin/history.h"
 #include "server/admin/numbers.h"
 
 /* ---- the log's level ---- */
@@ -90,6 +92,15 @@ static int switch_limits(struct exchange *x, int on, const char *limit, struct w
     return e;
 }
 
+/* Notes the switch for operators' pages: "search: shadow". */
+static void note_mode(const struct exchange *x, int on, const char *limit)
+{
+    char text[WEIR_RULES_NAME + 32];
+    (void)snprintf(text, sizeof text, "%s: %s", limit != NULL ? limit : "all limits",
+                   mode_name(on));
+    history_note(x->server->history, HISTORY_MODE, text, NULL);
+}
+
 static void switch_mode(struct exchange *x, int on, const char *limit)
 {
     struct weir_error error = {0};
@@ -100,6 +111,7 @@ static void switch_mode(struct exchange *x, int on, const char *limit)
     }
     admin_audit(x, on ? "mode shadow" : "mode enforce",
                 LOG_STRING("limit", limit != NULL ? limit : "(all)"));
+    note_mode(x, on, limit);
     run_get_mode(x);
 }
 

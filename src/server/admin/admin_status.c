@@ -163,13 +163,13 @@ static size_t read_many(struct exchange *x)
     return n;
 }
 
-static void reply_top(struct exchange *x, size_t most)
+json_t *admin_top(const struct server *server, size_t most)
 {
     struct top *tops[SERVER_THREADS_MAX + 1];
     struct top_item *items;
     size_t n = 0;
-    for (unsigned i = 0; i < x->server->workers_count; i++) {
-        tops[n++] = x->server->workers[i].top;
+    for (unsigned i = 0; i < server->workers_count; i++) {
+        tops[n++] = server->workers[i].top;
     }
     int64_t count = top_read(tops, n, &items);
     json_t *denied = json_array();
@@ -177,14 +177,14 @@ static void reply_top(struct exchange *x, size_t most)
         (void)json_array_append_new(denied, make_item(&items[i]));
     }
     free(items);
-    admin_reply_json(x, 200, json_pack("{s:o}", "denied", denied));
+    return json_pack("{s:o}", "denied", denied);
 }
 
 static void run_top(struct exchange *x)
 {
     size_t most = read_many(x);
     if (most > 0) {
-        reply_top(x, most);
+        admin_reply_json(x, 200, admin_top(x->server, most));
     }
 }
 

@@ -206,6 +206,11 @@ static const struct metric metrics[] = {
            {"bytes", ALL(counts.replaced_bytes)}),
     ONE("weir_connections_timed_out_total", OF_ALL, ALL(counts.timed_out),
         "Connections that were closed because they were idle or slow for too long."),
+    ONE("weir_event_streams", OF_ALL, ALL(counts.streams),
+        "Streams of events (/v1/events) that are open."),
+    ONE("weir_event_streams_dropped_total", OF_ALL, ALL(counts.streams_dropped),
+        "Streams of events that were ended because their client did not fetch them fast enough, or "
+        "its secret was withdrawn."),
     /* the program */
     ONE("weir_build_info", OF_VERSION, 0, "The number 1, with the version as label."),
     ONE("process_cpu_seconds_total", OF_ALL, ALL(process.cpu_ns),

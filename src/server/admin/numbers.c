@@ -7,6 +7,7 @@
 
 #include "base/atomic.h"
 #include "common/folder.h"
+#include "rules/live/live.h"
 #include "server/admin/denied_log.h"
 
 /* ---- threads and limits ---- */
@@ -137,12 +138,12 @@ static void read_process(struct process_numbers *p)
         p->most_files = files.rlim_cur;
     }
     p->resident_bytes = resident_bytes();
-    p->open_files = open_files();
 }
 
 /* ---- all ---- */
 
-int numbers_read(const struct server *server, struct numbers *n)
+/* Reads everything but what the rules count. */
+static void read_server(const struct server *server, struct numbers *n)
 {
     *n = (struct numbers){.server = server, .rules = {.size = sizeof n->rules}};
     for (unsigned i = 0; i < server->workers_count; i++) {
@@ -157,8 +158,27 @@ int numbers_read(const struct server *server, struct numbers *n)
     if (server->fleet.fleet != NULL) {
         server->fleet.read(server->fleet.fleet, &n->fleet);
     }
+}
+
+int numbers_read(const struct server *server, struct numbers *n)
+{
+    read_server(server, n);
+    n->process.open_files = open_files();
     int e = weir_rules_stats_read(server->rules, &n->rules);
     return e == 0 ? numbers_limits(server, take_limit, n) : e;
+}
+
+bool numbers_read_briefly(const struct server *server, struct numbers *n)
+{
+    struct weir_rules *rules = server->rules;
+    read_server(server, n);
+    if (pthread_mutex_trylock(&rules->reload) != 0) {
+        return false;
+    }
+    n->rules.generation = rules->generation;
+    n->shadow = rules->shadow_all != 0;
+    (void)pthread_mutex_unlock(&rules->reload);
+    return numbers_limits(server, take_limit, n) == 0;
 }
 
 void numbers_finish(struct numbers *n)

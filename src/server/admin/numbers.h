@@ -44,10 +44,16 @@ struct numbers {
     uint64_t reloads_failed;
     uint64_t loaded_ns;
     uint64_t started_ns;
+    bool shadow; /* the kill switch is on; of numbers_read_briefly() only */
 };
 
 /* Returns 0 or WEIR_E...; numbers_finish() must be called in either case. */
 int numbers_read(const struct server *server, struct numbers *n);
+
+/* The same for a caller that reads often: without process.open_files, whose count takes a time in
+ * proportion to it, and of `rules` only the generation. Returns false if out of memory, and
+ * while the rules are being changed: it does not wait for that. */
+bool numbers_read_briefly(const struct server *server, struct numbers *n);
 void numbers_finish(struct numbers *n);
 
 /* Like weir_rules_limits(), with the built-in limit as the last one. Its `rate` is NULL, because

@@ -61,16 +61,21 @@ static void from_engine(const struct weir_answer *from, int reason, struct answe
     to->deny_message[0] = 0;
 }
 
-static void from_rules(const struct weir_rules_answer *from, struct answer *to)
+void answer_from_rules(const struct weir_rules_answer *from, struct answer *to)
 {
     from_engine(&from->answer, from->reason, to);
     to->window_ns = from->window_ns;
     to->retry_jitter = from->retry_jitter;
     memcpy(to->limit, from->limit, sizeof to->limit);
     to->hidden = from->hidden != 0;
-    to->shown = from->shown;
-    to->deny_status = from->deny_status;
-    memcpy(to->deny_message, from->deny_message, strlen(from->deny_message) + 1);
+    to->shown.limit[0] = 0;
+    if (to->hidden) {
+        to->shown = from->shown;
+    }
+    if (from->deny_status != 0 || from->deny_message[0] != 0) {
+        to->deny_status = from->deny_status;
+        memcpy(to->deny_message, from->deny_message, strlen(from->deny_message) + 1);
+    }
 }
 
 void answer_for_client(const struct answer *from, struct answer *to)
@@ -121,7 +126,7 @@ static void on_rules(void *arg, int error, const struct weir_rules_answer *answe
     struct pending *p = arg;
     p->error = error;
     if (error == 0) {
-        from_rules(answer, &p->answer);
+        answer_from_rules(answer, &p->answer);
     }
     if (p->held) {
         delay_answered(p);
@@ -155,7 +160,7 @@ int answer_ask(struct asker *asker, const struct weir_rules_question *question,
     if (e <= 0) {
         return e == 0 ? ANSWER_LATER : e;
     }
-    from_rules(&a, answer);
+    answer_from_rules(&a, answer);
     return 0;
 }
 

@@ -54,6 +54,9 @@ void answer_for_client(const struct answer *from, struct answer *to);
 void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit,
                        const struct weir_rules_found *found, struct answer *to);
 
+/* Converts the answer of the rules. */
+void answer_from_rules(const struct weir_rules_answer *from, struct answer *to);
+
 /* ---- asking ---- */
 
 /*

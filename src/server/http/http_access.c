@@ -148,6 +148,7 @@ bool http_may(struct exchange *x, enum role least)
         return refuse_secret(x);
     }
     x->role = pass.role;
+    x->pass = pass;
     return x->role >= least ||
            http_refuse(x, 403, "the secret is valid, but this request needs one of the role admin");
 }

@@ -216,13 +216,11 @@ static int read_request(const struct exchange *x, struct auth_request *a, struct
 
 /* ---- the route ---- */
 
-/*
- * Returns the status for a proxy: that of the limit that denied, or the server's. A denial for now
- * and one for ever differ, because the client may retry after the former: NEVER (422) becomes 403.
- */
-static int status_for_proxy(const struct exchange *x, const struct answer *a)
+/* A denial for now and one for ever differ, because the client may retry after the former: NEVER
+ * (422) becomes 403. */
+int http_auth_status(const struct server *server, const struct answer *a)
 {
-    int deny = (int)x->server->options.auth_deny_status;
+    int deny = (int)server->options.auth_deny_status;
     int status = http_status_of_answer(a);
     if (status == 200 || status == 503) {
         return status;
@@ -234,13 +232,14 @@ static int status_for_proxy(const struct exchange *x, const struct answer *a)
 }
 
 /*
- * Replies to a proxy. A 200 has no body: no proxy uses it, and nginx and Caddy do not even read
+ * A 200 has no body: no proxy uses it, and nginx and Caddy do not even read
  * it. With a body they would close the connection, which could be used for the next question.
  * Proxies pass the body of a denial on to their client, which must not learn of hidden limits.
  */
-static void reply(struct exchange *x, int e, const struct answer *a, const struct weir_error *error)
+void http_auth_reply(struct exchange *x, int e, const struct answer *a,
+                     const struct weir_error *error)
 {
-    int status = e == 0 ? status_for_proxy(x, a) : 0;
+    int status = e == 0 ? http_auth_status(x->server, a) : 0;
     struct answer told;
     if (e == 0 && a->hidden) {
         answer_for_client(a, &told);
@@ -261,7 +260,7 @@ static void put_later(struct pending *p)
     struct http_request request;
     struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
-    reply(&x, p->error, &p->answer, &error);
+    http_auth_reply(&x, p->error, &p->answer, &error);
     buffer_finish(&x.body);
 }
 
@@ -294,7 +293,7 @@ static void reply_in_time(struct exchange *x, int e, const struct answer *a,
     if (delayed && hold(x, a)) {
         return;
     }
-    reply(x, e, a, error);
+    http_auth_reply(x, e, a, error);
     if (place) {
         delay_give_place(x->connection->worker);
     }

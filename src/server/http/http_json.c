@@ -203,8 +203,8 @@ static void list_members(unsigned of, char *text, size_t size)
     }
 }
 
-static int read_member(struct text name, struct text value, unsigned allowed, struct ask *ask,
-                       struct arena *arena, struct weir_error *error)
+int http_read_member(struct text name, struct text value, unsigned allowed, struct ask *ask,
+                     struct arena *arena, struct weir_error *error)
 {
     char expected[128] = "";
     name = bytes_of(name, arena);
@@ -232,7 +232,7 @@ int http_read_ask(struct text object, const struct operation_row *row, struct as
         return fail(error, WEIR_EINVAL, "expected an object");
     }
     while (e == 0 && jsontext_next_member(&object, &name, &value)) {
-        e = read_member(name, value, row->members, ask, arena, error);
+        e = http_read_member(name, value, row->members, ask, arena, error);
     }
     unsigned missing = row->needed & ~ask->given;
     return e != 0 || missing == 0 ? e

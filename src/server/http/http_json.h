@@ -26,6 +26,10 @@ json_t *http_read_json(struct exchange *x);
 int http_read_ask(struct text object, const struct operation_row *row, struct ask *ask,
                   struct arena *arena, struct weir_error *error);
 
+/* Reads one member, which must be one of `allowed` (ASK_BIT()s). Returns the same. */
+int http_read_member(struct text name, struct text value, unsigned allowed, struct ask *ask,
+                     struct arena *arena, struct weir_error *error);
+
 /* Returns the largest number that JSON can give for this member. */
 uint64_t http_number_most(const struct ask_member_row *row);
 

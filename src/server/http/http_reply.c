@@ -20,11 +20,13 @@ static const struct status_row statuses[] = {
     {200, "OK", NULL, NULL},
     {201, "Created", NULL, NULL},
     {204, "No Content", NULL, NULL},
+    {304, "Not Modified", NULL, NULL},
     {400, "Bad Request", NULL, NULL},
     {401, "Unauthorized", NULL, NULL},
     {403, "Forbidden", NULL, NULL},
     {404, "Not Found", NULL, NULL},
     {405, "Method Not Allowed", NULL, NULL},
+    {409, "Conflict", NULL, NULL},
     {413, "Content Too Large", NULL, NULL},
     {415, "Unsupported Media Type", NULL, NULL},
     {422, "Unprocessable Content", NULL, NULL},
@@ -76,9 +78,7 @@ static size_t count_plain(struct text text)
     return n;
 }
 
-/* Puts a JSON string. A byte that is not UTF-8 (in a value that was cut, for
- * instance) becomes '?'. */
-static void put_string(struct buffer *b, struct text text)
+void http_put_string(struct buffer *b, struct text text)
 {
     uint32_t number;
     buffer_put_char(b, '"');
@@ -103,7 +103,7 @@ static void put_flags(struct buffer *b, unsigned flags)
     for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
         if ((flags >> i & 1) != 0) {
             buffer_put(b, text_of(between));
-            put_string(b, text_of(answer_flag_names[i]));
+            http_put_string(b, text_of(answer_flag_names[i]));
             between = ",";
         }
     }
@@ -113,7 +113,7 @@ static void put_flags(struct buffer *b, unsigned flags)
 static void put_name(struct buffer *b, const char *name)
 {
     if (name[0] != 0) {
-        put_string(b, text_of(name));
+        http_put_string(b, text_of(name));
     } else {
         buffer_put(b, TEXT("null"));
     }
@@ -122,7 +122,7 @@ static void put_name(struct buffer *b, const char *name)
 static void put_reason(struct buffer *b, int reason)
 {
     buffer_put(b, TEXT(",\"reason\":"));
-    put_string(b, text_of(weir_rules_reason_name(reason)));
+    http_put_string(b, text_of(weir_rules_reason_name(reason)));
 }
 
 /* Puts the members of an answer and the end of the object. */
@@ -130,7 +130,7 @@ static void put_members(struct buffer *b, const struct answer *a, enum operation
 {
     enum operation_extra extra = operation_rows[operation].extra;
     buffer_put(b, TEXT("\"verdict\":"));
-    put_string(b, text_of(answer_verdict_names[a->verdict]));
+    http_put_string(b, text_of(answer_verdict_names[a->verdict]));
     buffer_put(b, TEXT(",\"limit\":"));
     put_name(b, a->limit);
     buffer_put(b, TEXT(",\"quota\":"));
@@ -171,9 +171,9 @@ static void begin_problem(struct buffer *b, int status)
 {
     const struct status_row *row = row_of(status);
     buffer_put(b, TEXT("{\"type\":"));
-    put_string(b, text_of(row->type != NULL ? row->type : "about:blank"));
+    http_put_string(b, text_of(row->type != NULL ? row->type : "about:blank"));
     buffer_put(b, TEXT(",\"title\":"));
-    put_string(b, text_of(row->title != NULL ? row->title : row->words));
+    http_put_string(b, text_of(row->title != NULL ? row->title : row->words));
     buffer_put(b, TEXT(",\"status\":"));
     buffer_put_i64(b, status);
 }
@@ -181,7 +181,7 @@ static void begin_problem(struct buffer *b, int status)
 static void put_detail(struct buffer *b, const char *detail)
 {
     buffer_put(b, TEXT(",\"detail\":"));
-    put_string(b, text_of(detail));
+    http_put_string(b, text_of(detail));
 }
 
 void http_put_problem(struct buffer *body, int status, const char *detail, int reason)
@@ -203,7 +203,7 @@ static void put_denial(struct exchange *x, int status, const struct answer *a)
     }
     if (row_of(status)->type != NULL && a->limit[0] != 0) {
         buffer_put(b, TEXT(",\"violated-policies\":["));
-        put_string(b, text_of(a->limit));
+        http_put_string(b, text_of(a->limit));
         buffer_put_char(b, ']');
     }
     buffer_put_char(b, ',');
@@ -306,7 +306,9 @@ static void count(const struct exchange *x, int status, const struct answer *a)
                                  : a != NULL                ? operation_result(x->operation, 0, a)
                                  : status >= 400            ? REQUEST_ERROR
                                                             : REQUEST_OTHER;
-    worker_count_requests(x->connection->worker, x->connection->protocol->kind, result, 1);
+    if (x->connection != NULL) {
+        worker_count_requests(x->connection->worker, x->connection->protocol->kind, result, 1);
+    }
 }
 
 void http_reply(struct exchange *x, int status, const char *type, const struct answer *a)
@@ -322,12 +324,17 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
     if (type != NULL) {
         put_field(out, TEXT("Content-Type: "), text_of(type));
     }
-    if (status != 204) {
+    if (status != 204 && status != 304 && !x->endless) {
         buffer_put(out, TEXT("Content-Length: "));
         buffer_put_u64(out, buffer_len(&x->body));
         buffer_put(out, TEXT("\r\n"));
     }
-    buffer_put(out, TEXT("Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"));
+    if (x->fields == NULL) {
+        buffer_put(out, TEXT("Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"));
+    } else {
+        buffer_put(out, text_of(x->fields));
+        buffer_put(out, TEXT("X-Content-Type-Options: nosniff\r\n"));
+    }
     if (a != NULL) {
         put_limit(x, status, a);
     } else if (status == 503) {

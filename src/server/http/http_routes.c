@@ -5,6 +5,8 @@
 
 #include "base/atomic.h"
 #include "server/admin/admin.h"
+#include "server/sandbox/explain_json.h"
+#include "server/sandbox/sandboxes.h"
 
 /* ---- health checks, for orchestrators ---- */
 
@@ -37,14 +39,15 @@ static const struct http_route health_routes[] = {
 
 /* ---- routes ---- */
 
-#define TABLES_MAX 9
+#define TABLES_MAX 16
 
 /* The tables of each listener; NULL after the last. */
 static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
     [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, health_routes, http_openapi_routes},
     [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
                         admin_blocks_routes, http_key_routes, admin_settings_routes, health_routes,
-                        http_openapi_routes},
+                        sandbox_routes, explain_routes, http_openapi_routes, admin_page_routes,
+                        admin_events_routes},
     [PROTOCOL_METRICS] = {admin_metrics_routes, health_routes},
 };
 
@@ -314,6 +317,9 @@ static int64_t consume(struct connection *c, struct text input)
         }
         if (got == HTTP_BAD || answer(c, &request)) {
             return CONNECTION_CLOSE;
+        }
+        if (c->streaming) { /* nothing can be answered after a reply that does not end */
+            return used + (int64_t)input.len;
         }
         used += (int64_t)request.used;
         input = text_after(input, request.used);

@@ -17,21 +17,26 @@ struct http_session {
     unsigned looks; /* how often it has been parsed */
     bool admitted;  /* its head is complete, and the client may make the request */
     bool continued; /* 100 Continue has been sent */
+    enum role role; /* of a stream of events (server/admin/events.h) */
 };
 
 /* One request, and its reply. */
 struct exchange {
-    struct connection *connection;
+    struct connection *connection; /* NULL: a reply that is shown, not sent, and not counted */
     struct server *server;
     const struct http_request *request;
     struct buffer *out;
     uint64_t now_ns;
     enum role role;             /* the client's */
+    struct access_pass pass;    /* the secret that the request shows; zero: none */
+    bool endless;               /* the body follows the reply's head until the connection ends */
     bool close;                 /* end the connection after the reply */
     enum operation operation;   /* whose answer this is */
     enum request_result result; /* how the request counts; REQUEST_OTHER: as the reply says */
     const char *detail;         /* of a denial: words for the client; NULL: none */
     struct text allow;          /* for a 405: the methods that the path takes; len 0 otherwise */
+    const char *fields;         /* lines for the reply's head, instead of Cache-Control: no-store;
+                                 * NULL: none */
     struct buffer body;         /* body of the reply */
 };
 
@@ -75,6 +80,13 @@ void http_run_operation(struct exchange *x);
 
 /* Runs an operation on a request that was read already. */
 void http_run_ask(struct exchange *x, enum operation operation, const struct ask *ask);
+
+/* Returns the status for a proxy: that of the limit that denied, or the server's. */
+int http_auth_status(const struct server *server, const struct answer *a); /* http_auth.c */
+
+/* Replies to a proxy: `e` is WEIR_E... with *error, or 0 with the answer. */
+void http_auth_reply(struct exchange *x, int e, const struct answer *a,
+                     const struct weir_error *error);
 
 /* ---- the client behind a proxy (http_client_address.c) ---- */
 
@@ -138,6 +150,10 @@ void http_reply_failure(struct exchange *x, int e, const struct weir_error *erro
 
 /* Returns the status for an answer. */
 int http_status_of_answer(const struct answer *a);
+
+/* Puts a JSON string. A byte that is not UTF-8 (in a value that was cut, for instance) becomes
+ * '?'. */
+void http_put_string(struct buffer *b, struct text text);
 
 /* Put {"verdict":"allow",...}, with the members of this operation, and
  * {"title":...,"status":...,"detail":...,"reason":...}; without a reason if that is 0. */

@@ -36,9 +36,8 @@ bool connection_wrong_secret(struct connection *c)
 
 /* ---- ending ---- */
 
-/* Returns the bytes of replies that the client has not fetched yet, or that wait for the answer
- * to an earlier request. */
-static size_t unsent_of(const struct connection *c)
+/* Counts replies that wait for the answer to an earlier request, too. */
+size_t connection_unsent(const struct connection *c)
 {
     return c->closing ? 0 : buffer_len(&c->output) + buffer_len(&c->backlog) + c->pending.held;
 }
@@ -83,7 +82,7 @@ void connection_close(struct connection *c)
     if (c->closing) {
         return;
     }
-    c->worker->unsent -= unsent_of(c); /* these replies will not be sent */
+    c->worker->unsent -= connection_unsent(c); /* these replies will not be sent */
     finish_session(c);
     c->closing = true;
     connection_uncount(c);
@@ -205,7 +204,7 @@ static void send_text(struct connection *c, struct text text)
         write_output(c);
     }
     if (c->worker->unsent > 2 * SERVER_THREAD_OUTPUT_BYTES) {
-        make_room(c->worker, unsent_of);
+        make_room(c->worker, connection_unsent);
     }
 }
 
@@ -348,7 +347,11 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
 {
     struct connection *c = stream->data;
     bool gone = pending_is_held(&c->pending); /* a gateway that no longer waits closes */
-    if (n == UV_EOF && !gone && (c->writing || c->pending.count > 0)) { /* it may still read */
+    if (n >= 0 && c->streaming) {
+        return;
+    }
+    if (n == UV_EOF && !gone && !c->streaming &&
+        (c->writing || c->pending.count > 0)) { /* it may still read */
         (void)uv_read_stop(stream);
         c->reading = false;
         c->ending = true;
@@ -420,6 +423,10 @@ void connection_stop(struct connection *c)
     if (c->closing || c->leaving) {
         return;
     }
+    if (c->streaming) {
+        connection_close(c);
+        return;
+    }
     c->owed = connection_unread(c);
     c->stopping = true;
     if (!c->writing) { /* otherwise on_written() calls connection_go_on() */
@@ -455,6 +462,23 @@ void connection_resume(struct connection *c)
     } else {
         connection_go_on(c);
     }
+}
+
+/* ---- replies that do not end ---- */
+
+void connection_push(struct connection *c, struct text text)
+{
+    send_text(c, text);
+}
+
+void connection_end_stream(struct connection *c, struct text last)
+{
+    c->streaming = false;
+    count_own(&c->worker->counts.streams, UINT64_MAX);
+    c->ending = true;
+    c->since_ms = now_ms(c); /* from now on, the time to fetch replies is bounded again */
+    send_text(c, last);
+    connection_go_on(c);
 }
 
 void connection_begin(struct connection *c)

@@ -80,6 +80,7 @@ struct connection {
     struct crowd_place place_in_crowd;
     bool beyond; /* accepted beyond the bound. Unless there is room when its first request has come,
                   * it gets only what the protocol keeps a reserve for, and ends */
+    bool streaming; /* its last reply does not end: connection_stream() */
     bool writing;
     bool reading;
     bool stopping; /* the server ends: only the bytes `owed` are still decided */
@@ -108,6 +109,16 @@ uint64_t connection_count(const struct connection *c, uint64_t *most);
 /* Closes up to `n` idle connections of clients, while there are too many. Called by a thread that
  * another one has asked for room. */
 void connection_make_room(struct worker *worker, uint64_t n);
+
+/*
+ * A connection whose reply does not end (server/admin/events.h). It is outside of the bounds on
+ * operators' connections and is not closed because it is idle or slow: the caller must look at
+ * connection_unsent(). Input is thrown away. Its end is never delayed when the server stops.
+ */
+void connection_stream(struct connection *c);
+void connection_push(struct connection *c, struct text text); /* sends more of the reply */
+size_t connection_unsent(const struct connection *c);         /* bytes that wait to be fetched */
+void connection_end_stream(struct connection *c, struct text last); /* sends it, then ends */
 
 /* Puts the protocol's refusal into the thread's replies, and counts it. */
 void connection_refuse(struct connection *c);

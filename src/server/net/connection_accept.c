@@ -55,7 +55,8 @@ uint64_t connection_count(const struct connection *c, uint64_t *most)
     bool client = connection_is_client(c->protocol);
     *most = client ? w->server->options.connections : SERVER_ADMIN_CONNECTIONS;
     return client ? load_relaxed(&w->server->connections)
-                  : w->counts.open[PROTOCOL_ADMIN] + w->counts.open[PROTOCOL_METRICS];
+                  : w->counts.open[PROTOCOL_ADMIN] + w->counts.open[PROTOCOL_METRICS] -
+                        w->counts.streams;
 }
 
 static struct tally *tally_of(const struct connection *c)
@@ -64,13 +65,37 @@ static struct tally *tally_of(const struct connection *c)
     return connection_is_client(c->protocol) ? server->clients : server->operators;
 }
 
-void connection_uncount(struct connection *c)
+/* Ends the counting of a connection for its address. */
+static void leave_crowd(struct connection *c)
 {
-    struct worker *w = c->worker;
     uint32_t row = c->place_in_crowd.row;
     if (row != TALLY_NONE) {
         crowd_leave(c);
         tally_subtract(tally_of(c), row, 1);
+    }
+}
+
+#define STREAM_KERNEL_BYTES 65536
+
+/* The kernel gets a small buffer, which otherwise grows to megabytes for a client that does not
+ * read: what waits is to be counted here. */
+void connection_stream(struct connection *c)
+{
+    int bytes = STREAM_KERNEL_BYTES;
+    (void)uv_send_buffer_size(&c->uv.handle, &bytes);
+    leave_crowd(c);
+    c->beyond = false;
+    c->streaming = true;
+    count_own(&c->worker->counts.streams, 1);
+}
+
+void connection_uncount(struct connection *c)
+{
+    struct worker *w = c->worker;
+    leave_crowd(c);
+    if (c->streaming) {
+        c->streaming = false;
+        count_own(&w->counts.streams, UINT64_MAX);
     }
     if (connection_is_client(c->protocol)) {
         (void)fetch_sub(&w->server->connections, 1);
@@ -223,7 +248,6 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
         return true;
     }
     if (tcp) {
-        (void)uv_tcp_nodelay(&c->uv.tcp, 1);
         note_peer(c);
     }
     if (!find_room(c)) {

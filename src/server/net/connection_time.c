@@ -48,6 +48,9 @@ static uint64_t time_for(const struct connection *c, uint64_t *since_ms)
 void connection_check_time(struct connection *c, uint64_t now)
 {
     uint64_t since_ms;
+    if (c->streaming) { /* bounded by its bytes */
+        return;
+    }
     note_progress(c, now);
     if (c->pending.count > 0 && !c->writing) { /* answers have their own deadlines */
         c->since_ms = now;

@@ -1,16 +1,21 @@
 /* Reads the rules and the secrets again, while requests are answered. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "common/log.h"
 #include "rules/live/live.h"
+#include "server/admin/history.h"
 #include "server/http/http_routes.h"
 #include "server/net/access.h"
 #include "server/net/server.h"
 
-/* Where this thread's messages about rules go besides the log: they come in the
- * thread that loads. */
+/* Where this thread's messages about rules go besides the log: to the caller that listens, and into
+ * the history. They come in the thread that loads. */
 static __thread struct buffer *listener;
+static __thread struct buffer *noted;
 
 void server_listen(struct buffer *messages)
 {
@@ -43,6 +48,9 @@ void server_log_message(void *arg, const struct weir_rules_message *message)
     (void)arg;
     if (listener != NULL) {
         put_message(listener, message);
+    }
+    if (noted != NULL) {
+        put_message(noted, message);
     }
     if (message->severity == WEIR_RULES_NOTE) {
         LOG(LEVEL_INFO, "rules changed", LOG_STRING("file", message->file),
@@ -94,7 +102,7 @@ static int reload_secrets(struct server *server, struct weir_error *error)
 
 /* Rules and secrets are reloaded independently: an error in the rules must not keep a secret
  * valid that has been removed. The error says which of them are the old ones. */
-int server_reload(struct server *server, struct weir_error *error)
+static int reload_both(struct server *server, struct weir_error *error)
 {
     struct weir_error of_rules;
     struct weir_error of_secrets;
@@ -107,4 +115,33 @@ int server_reload(struct server *server, struct weir_error *error)
                ? 0
                : fail(error, secrets, "the new rules are in effect, but the old secrets stay: %s",
                       of_secrets.text);
+}
+
+/* Notes in the history what a reload has done, with the messages about the rules. */
+static void note_reload(struct server *server, int e, const struct weir_error *error,
+                        const struct buffer *messages)
+{
+    char done[64];
+    (void)snprintf(done, sizeof done, "generation %" PRIu64, server_generation(server));
+    if (e == 0) {
+        history_note(server->history, HISTORY_RELOAD, done, messages);
+    } else {
+        history_note(server->history, HISTORY_RELOAD_FAILED, error->text, messages);
+    }
+}
+
+int server_reload(struct server *server, struct weir_error *error)
+{
+    struct weir_error why = {0};
+    struct buffer messages;
+    buffer_init(&messages, SERVER_REPLY_BYTES / 2);
+    noted = &messages;
+    int e = reload_both(server, &why);
+    noted = NULL;
+    note_reload(server, e, &why, &messages);
+    buffer_finish(&messages);
+    if (e != 0 && error != NULL) {
+        *error = why;
+    }
+    return e;
 }

@@ -12,12 +12,14 @@
 #include "rules/file/adhoc.h"
 #include "rules/live/live.h"
 #include "server/admin/denied_log.h"
+#include "server/admin/history.h"
 #include "server/admin/top_denied.h"
 #include "server/ask/reservations.h"
 #include "server/net/penalty.h"
 #include "server/net/processors.h"
 #include "server/net/tally.h"
 #include "server/net/worker.h"
+#include "server/sandbox/sandboxes.h"
 
 /* File descriptors besides the clients' connections: of the process (standard streams,
  * rules), and of each thread (its loop and listeners; with a fleet, connections to the store
@@ -190,8 +192,8 @@ static void fit_files(struct server_options *o, unsigned threads, bool fleet, un
 {
     struct rlimit files;
     rlim_t each = FILES_OF_THREAD + (fleet ? FILES_OF_FLEET : 0);
-    rlim_t others = FILES_OF_PROCESS + SERVER_ADMIN_CONNECTIONS + 2 * SERVER_RESERVE +
-                    threads * each + limiters;
+    rlim_t others = FILES_OF_PROCESS + SERVER_ADMIN_CONNECTIONS + SERVER_STREAMS +
+                    2 * SERVER_RESERVE + threads * each + limiters;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
         return;
     }
@@ -240,6 +242,22 @@ static int make_denied_log(struct server *server, struct weir_error *error)
                                              "denials");
 }
 
+/* Makes the history, for pages on the admin listener. */
+static int make_history(struct server *server, struct weir_error *error)
+{
+    if (strcmp(server->options.listen[PROTOCOL_ADMIN], "off") == 0) {
+        return 0;
+    }
+    server->history = history_create();
+    if (server->history == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for the history");
+    }
+    char text[64];
+    (void)snprintf(text, sizeof text, "weir %s", weir_version());
+    history_note(server->history, HISTORY_START, text, NULL);
+    return 0;
+}
+
 /* Returns whether a listener of operators is open. Sets those that are not given to "off". */
 static bool has_operators(struct server_options *o)
 {
@@ -258,6 +276,7 @@ int server_start(struct server *server, struct weir_error *error)
     set_default(&server->options.idle_ms, SERVER_IDLE_MS);
     set_default(&server->options.request_ms, SERVER_REQUEST_MS);
     set_default(&server->options.write_ms, SERVER_WRITE_MS);
+    set_default(&server->options.sample_ms, SERVER_SAMPLE_MS);
     server->threads = n;
     n += has_operators(&server->options);
     fit_files(&server->options, n, server->fleet.fleet != NULL, limiter_files(server->rules));
@@ -271,6 +290,8 @@ int server_start(struct server *server, struct weir_error *error)
     e = e != 0 ? e : reservations_create(&server->reservations, RESERVATIONS_MAX, error);
     e = e == 0 ? penalties_create(&server->penalties, error) : e;
     e = e == 0 ? make_denied_log(server, error) : e;
+    e = e == 0 ? make_history(server, error) : e;
+    e = e == 0 ? sandboxes_create(&server->sandboxes, &server->options, error) : e;
     e = e != 0 ? e : tally_create(&server->clients, rows_of(server, 0), error);
     e = e != 0 ? e : tally_create(&server->operators, rows_of(server, server->threads), error);
     e = e == 0 ? start_workers(server, n, error) : e;
@@ -331,11 +352,15 @@ void server_stop(struct server *server)
     reservations_destroy(server->reservations);
     denied_log_destroy(server->denied_log);
     server->denied_log = NULL;
+    history_destroy(server->history);
+    server->history = NULL;
     server->reservations = NULL;
     server->clients = NULL;
     server->operators = NULL;
     penalties_destroy(server->penalties);
     server->penalties = NULL;
+    sandboxes_destroy(server->sandboxes);
+    server->sandboxes = NULL;
     server->workers = NULL;
     server->workers_count = 0;
     server->adhoc = NULL;

@@ -21,6 +21,7 @@
  *   ../resp, ../http   one protocol each: bytes -> questions -> bytes
  *   ../ask        what both protocols share: one form of answer, verbs on keys, reservations
  *   ../admin      the operators' routes; metrics.c serves Prometheus
+ *   ../sandbox    rules that operators check and try out, on threads of their own
  */
 #ifndef WEIR_SERVER_NET_SERVER_H
 #define WEIR_SERVER_NET_SERVER_H
@@ -62,8 +63,12 @@
 #define SERVER_SOCKET_MODE 0660     /* default: of the files of unix sockets */
 #define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
 #define SERVER_ADMIN_PER_ADDRESS 32 /* of these, for one address */
+#define SERVER_STREAMS 128          /* streams of events, in addition to those */
+#define SERVER_STREAM_BYTES (256u << 10) /* events that one client has not fetched yet */
+#define SERVER_SAMPLE_MS 1000            /* default: between two samples (server/admin/sample.h) */
 #define SERVER_RESERVE 16      /* beyond each of the two bounds, half of it for health checks */
 #define SERVER_RESERVE_MS 1000 /* those end this soon */
+#define SERVER_ACCEPTS 4       /* new connections of a listener in one turn of a thread's loop */
 
 /* The name of the built-in limit, whose calls carry their own rate and burst (CL.THROTTLE). */
 #define SERVER_ADHOC "adhoc"
@@ -120,6 +125,9 @@ struct server_options {
     uint64_t idle_ms;    /* 0 in these three: SERVER_IDLE_MS, _REQUEST_MS, _WRITE_MS */
     uint64_t request_ms;
     uint64_t write_ms;
+    uint64_t sample_ms;       /* 0: SERVER_SAMPLE_MS */
+    uint64_t sandbox_idle_ms; /* 0 in these two: SANDBOX_IDLE_MS, SANDBOX_STEP_NS */
+    uint64_t sandbox_step_ns;
     int headers;                    /* enum ratelimit_format, for HTTP replies */
     unsigned auth_deny_status;      /* status of a denial at /v1/auth; 0: 429 */
     const struct cidr_set *trusted; /* proxies whose client fields are believed; NULL: loopback */
@@ -137,6 +145,7 @@ struct server_options {
     unsigned connections_per_address; /* 0: no bound for one address; unix sockets have none */
     uint64_t max_age_ms;              /* under overload, older input is refused; 0: never */
     uint64_t reservation_ttl_ms;      /* longest time to live of a reservation; 0: the default */
+    bool no_page;                     /* the operators' listener does not serve the page */
 };
 
 struct worker;
@@ -144,6 +153,7 @@ struct penalties;
 struct tally;
 struct reservations;
 struct fleet_numbers;
+struct history;
 
 /*
  * A fleet, whose store decides limits of the rules. It must be the fleet that the rules were opened
@@ -174,9 +184,11 @@ struct server {
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
     struct denied_log *denied_log; /* server/admin/denied_log.h */
+    struct history *history;       /* server/admin/history.h; NULL: operators have no listener */
     struct tally *clients;         /* connections of each address, and ... */
     struct tally *operators;       /* ... those of the operators' listener */
     struct penalties *penalties;
+    struct sandboxes *sandboxes; /* server/sandbox/sandboxes.h */
     struct worker *workers;
     unsigned workers_count;    /* including the operators' thread */
     unsigned threads;          /* workers that answer clients: the first ones of the array */

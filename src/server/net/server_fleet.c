@@ -1,8 +1,11 @@
 #include "server/net/server_fleet.h"
 
+#include <stdio.h>
+
 #include "base/atomic.h"
 #include "common/log.h"
 #include "fleet/fleet_thread.h"
+#include "server/admin/history.h"
 
 /* ---- a place on a loop ---- */
 
@@ -96,19 +99,23 @@ struct server_fleet fleet_serve(struct weir_fleet *fleet)
 
 /* ---- the log ---- */
 
-/* Logs once that the store is there, or that it is away, with its endpoints and open breakers. */
-static void tell(const struct fleet_numbers *n)
+/* Logs once that the store is there, or that it is away, with its endpoints and open breakers, and
+ * notes it for operators' pages. */
+static void tell(const struct server *server, const struct fleet_numbers *n)
 {
+    const char *why = n->why.text[0] != 0 ? n->why.text : "no reply in time";
+    char away[sizeof n->why.text + 32];
     uint64_t open = 0;
     for (size_t i = 0; i < n->endpoints_count; i++) {
         open += n->endpoints[i].open;
     }
+    (void)snprintf(away, sizeof away, "the store is away: %s", why);
+    history_note(server->history, HISTORY_STORE, n->up != 0 ? "the store is there" : away, NULL);
     if (n->up != 0) {
         LOG(LEVEL_INFO, "the store is there", LOG_COUNT("connections", n->links),
             LOG_COUNT("nodes", n->nodes));
     } else {
-        LOG(LEVEL_WARNING, "the store is away: on_store_failure decides",
-            LOG_STRING("why", n->why.text[0] != 0 ? n->why.text : "no reply in time"),
+        LOG(LEVEL_WARNING, "the store is away: on_store_failure decides", LOG_STRING("why", why),
             LOG_COUNT("connections", n->links), LOG_COUNT("endpoints", n->endpoints_count),
             LOG_COUNT("breakers_open", open));
     }
@@ -159,7 +166,7 @@ void fleet_watch(struct server *server)
         server->store_told = true;
         server->store_up = up;
         server->store_why = up ? server->store_why : n.why;
-        tell(&n);
+        tell(server, &n);
     }
     tell_refusals(server, &n);
     tell_targets(server, &n);

@@ -1,13 +1,16 @@
 #include "server/net/worker.h"
 
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
 #include "server/admin/denied_log.h"
+#include "server/admin/events.h"
 #include "server/admin/top_denied.h"
 #include "server/net/server_fleet.h"
+#include "server/sandbox/sandboxes.h"
 
 #define STOP_TICK_MS 20
 
@@ -19,14 +22,35 @@ static void accept_one(struct worker *w, unsigned protocol)
     bool taken = connection_accept(w, &w->listeners[protocol].uv.stream,
                                    speaks != NULL ? speaks : protocol_of(protocol));
     w->listeners[protocol].stalled = !taken;
+    w->listeners[protocol].turn++;
     count_own(&w->counts.accepted[protocol], taken);
 }
 
+/*
+ * A client that opens connections all the time costs more with each of them than a request does. So
+ * a listener accepts only a few in a turn of the loop; then the connections that are open get their
+ * turn. libuv waits with the next one until it is accepted.
+ */
 static void on_connection(uv_stream_t *listener, int status)
 {
     struct worker *w = listener->loop->data;
     for (unsigned i = 0; status == 0 && i < PROTOCOLS; i++) {
         if (listener == &w->listeners[i].uv.stream) {
+            w->listeners[i].waits = w->listeners[i].turn == SERVER_ACCEPTS;
+            if (!w->listeners[i].waits) {
+                accept_one(w, i);
+            }
+        }
+    }
+}
+
+/* Begins a turn: accepts the connections that wait for it. */
+static void accept_waiting(struct worker *w)
+{
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        w->listeners[i].turn = 0;
+        if (w->listeners[i].waits) {
+            w->listeners[i].waits = false;
             accept_one(w, i);
         }
     }
@@ -42,6 +66,7 @@ static void close_handle(uv_handle_t *handle)
 /* Takes no more connections, and no more orders of other threads. */
 static void close_first(struct worker *w)
 {
+    events_close(w);
     close_handle((uv_handle_t *)&w->stop);
     close_handle((uv_handle_t *)&w->ping);
     close_handle((uv_handle_t *)&w->room);
@@ -109,6 +134,9 @@ static void on_tick(uv_timer_t *timer)
     if (w->number == 0) {
         fleet_watch(w->server);
     }
+    if (w->number == w->server->threads) { /* the operators' */
+        sandboxes_expire(w->server->sandboxes, uv_now(&w->loop));
+    }
     if (w->stopping && w->connections == NULL && has_left_fleet(w)) {
         close_last(w);
     }
@@ -116,6 +144,7 @@ static void on_tick(uv_timer_t *timer)
 
 static void on_before_poll(uv_prepare_t *prepare)
 {
+    accept_waiting(prepare->loop->data);
     overload_before_poll(prepare->loop->data);
 }
 
@@ -147,6 +176,7 @@ static void on_stop(uv_async_t *async)
     struct worker *w = async->loop->data;
     w->stopping = true;
     w->stopped_ms = uv_now(&w->loop);
+    accept_waiting(w);
     close_first(w);
     delays_end_by(w, w->stopped_ms + SERVER_DRAIN_MS / 2);
     for (struct connection *c = w->connections; c != NULL; c = c->next) {
@@ -164,11 +194,19 @@ static bool is_loopback(int fd)
     return getsockname(fd, (struct sockaddr *)&bound, &length) == 0 && listener_is_loopback(&bound);
 }
 
+/* Lets the connections of a socket send each reply at once: they inherit this. */
+static void set_nodelay(int fd)
+{
+    int one = 1;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one); /* fails on unix sockets */
+}
+
 /* Listens on a socket and takes it over, also on error. */
 static int listen_on(struct worker *w, unsigned protocol, int fd)
 {
     bool pipe = listener_is_unix(w->server->options.listen[protocol]);
     w->listeners[protocol].loopback = is_loopback(fd);
+    set_nodelay(fd);
     int e = pipe ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
                  : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);
     w->listeners[protocol].open = e == 0;
@@ -248,6 +286,9 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
             (void)close(sockets[i]);
         }
     }
+    if (e == 0 && w->listeners[PROTOCOL_ADMIN].open && events_open(w) != 0) {
+        return fail(error, WEIR_ENOMEM, "out of memory for streams of events");
+    }
     return e == 0 ? open_fleet(w, error) : fail(error, WEIR_EIO, "listening: %s", uv_strerror(e));
 }
 
@@ -307,6 +348,7 @@ void worker_finish(struct worker *w)
     if (w->made) {
         (void)uv_loop_close(&w->loop);
     }
+    events_finish(w);
     pending_finish(w);
     crowd_finish(&w->crowd);
     buffer_finish(&w->replies);

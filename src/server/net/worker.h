@@ -29,8 +29,10 @@ struct worker_counts {
     uint64_t delayed;                 /* refusals of wrong secrets that were delayed */
     uint64_t held;                    /* replies to gateways that were held back */
     uint64_t holding;                 /* of these, replies that are held back now */
-    uint64_t held_abandoned; /* of these, replies whose client left before they were sent */
-    uint64_t unheld;         /* questions of gateways for whose reply there was no place */
+    uint64_t held_abandoned;  /* of these, replies whose client left before they were sent */
+    uint64_t unheld;          /* questions of gateways for whose reply there was no place */
+    uint64_t streams;         /* streams of events that are open now; part of `open` */
+    uint64_t streams_dropped; /* those that ended because of their client or the secrets */
 };
 
 struct worker {
@@ -57,6 +59,8 @@ struct worker {
         bool open;
         bool loopback; /* it is bound to an IP address that only this machine can reach */
         bool stalled;  /* a new connection waits until there is memory for it */
+        bool waits;    /* a new connection waits for the next turn of the loop */
+        unsigned turn; /* connections accepted in this turn */
     } listeners[PROTOCOLS];
     struct connection *connections;
     struct crowd crowd;
@@ -78,7 +82,8 @@ struct worker {
     uv_idle_t awake;   /* active while there are answers to write: the loop must not sleep */
     uint64_t leave_ms; /* while stopping: until when the fleet may give back; 0: not asked yet */
     struct worker_counts counts;
-    struct top *top; /* keys it denies most (top_denied.h); server_stop() frees it */
+    struct events *events; /* of the operators' thread (server/admin/events.h); may be NULL */
+    struct top *top;       /* keys it denies most (top_denied.h); server_stop() frees it */
     char read[SERVER_READ_BYTES];
 };
 

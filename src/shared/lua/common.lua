@@ -27,7 +27,7 @@ local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
 local format, match = string.format, string.match
 local call = redis.call
 local algorithms = {}
-local verb = ARGV[1]
+local verb = ARGV[1] == 'plain' and 'check' or ARGV[1]
 local rare = verb ~= 'check' and verb ~= 'peek' and verb ~= 'upto' and verb ~= 'lease'
 local DAMAGED = 'weir: something else than a state of this limit is in '
 

@@ -138,6 +138,8 @@ static void note_left(struct synced *k, const struct store_params *p, uint64_t n
     if (!k->noted && sync_view_left(&k->view, p, now_ns, &remaining)) {
         k->noted = true;
         k->part.key->remaining = remaining;
+        k->part.key->reset_at_ns = add_sat(now_ns, sync_view_reset(&k->view, p, now_ns));
+        k->part.key->noted_ns = max_u64(now_ns, 1);
         k->part.key->round = 0;
     }
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -44,6 +45,8 @@ _Noreturn static void become(const struct weir_nodes *n, unsigned node, const ch
     char resp[160];
     char admin[160];
     char path[128];
+    char state[128];
+    (void)mkdir(path_of(n, "state", node, state), 0700);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setenv("XDG_RUNTIME_DIR", n->folder, 1); /* for the secret that it makes */
     int out = open(path_of(n, "log", node, log), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -55,7 +58,7 @@ _Noreturn static void become(const struct weir_nodes *n, unsigned node, const ch
     (void)snprintf(admin, sizeof admin, "unix:%s", path_of(n, "admin", node, path));
     (void)execl(WEIR_BUILD_DIR "/weir", "weir", "serve", "--config", path_of(n, "rules", 0, rules),
                 "--store", url, "--resp", resp, "--http", "off", "--admin", admin, "--threads", "2",
-                "--max-age", "0", "--no-watch", (char *)NULL);
+                "--max-age", "0", "--no-watch", "--state", n->kept ? state : "off", (char *)NULL);
     _exit(127);
 }
 
@@ -128,9 +131,10 @@ static void await(const struct weir_nodes *n, unsigned node)
 
 /* ---- all nodes ---- */
 
-void weir_nodes_start(struct weir_nodes *n, unsigned count, const char *rules, const char *url)
+static void start_all(struct weir_nodes *n, unsigned count, const char *rules, const char *url,
+                      bool kept)
 {
-    *n = (struct weir_nodes){.folder = "/tmp/weir-nodes-XXXXXX", .count = count};
+    *n = (struct weir_nodes){.folder = "/tmp/weir-nodes-XXXXXX", .count = count, .kept = kept};
     threads_require(count <= WEIR_NODES_MAX && mkdtemp(n->folder) != NULL);
     weir_nodes_write_rules(n, rules);
     for (unsigned i = 0; i < count; i++) {
@@ -138,6 +142,25 @@ void weir_nodes_start(struct weir_nodes *n, unsigned count, const char *rules, c
     }
     for (unsigned i = 0; i < count; i++) {
         await(n, i);
+    }
+}
+
+void weir_nodes_start(struct weir_nodes *n, unsigned count, const char *rules, const char *url)
+{
+    start_all(n, count, rules, url, false);
+}
+
+void weir_nodes_start_kept(struct weir_nodes *n, unsigned count, const char *rules, const char *url)
+{
+    start_all(n, count, rules, url, true);
+}
+
+void weir_nodes_restart(struct weir_nodes *n, unsigned node, const char *url)
+{
+    start(n, node, url);
+    while (weir_nodes_metric(n, node, "weir_fleet_nodes") < 0) {
+        threads_require(runs(n, node));
+        pause_a_moment();
     }
 }
 

@@ -15,10 +15,16 @@ struct weir_nodes {
     char folder[96];
     unsigned count;
     pid_t pid[WEIR_NODES_MAX]; /* 0: it does not run */
+    bool kept;                 /* each node has --state, a folder of its own */
 };
 
 /* Starts the nodes with --store URL. Returns when they listen and are connected to the store. */
 void weir_nodes_start(struct weir_nodes *n, unsigned count, const char *rules, const char *url);
+/* The same with --state. */
+void weir_nodes_start_kept(struct weir_nodes *n, unsigned count, const char *rules,
+                           const char *url);
+/* Starts a node that was ended again. Returns when it listens; the store may be away. */
+void weir_nodes_restart(struct weir_nodes *n, unsigned node, const char *url);
 void weir_nodes_connect(const struct weir_nodes *n, unsigned node, struct server_client *c);
 
 /* Writes the file that all nodes read again when they are told to. */

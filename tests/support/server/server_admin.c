@@ -77,6 +77,11 @@ static int connect_to(const char *address)
     return fd;
 }
 
+int admin_connect(const struct admin_world *w)
+{
+    return connect_to(w->address[PROTOCOL_ADMIN]);
+}
+
 static void ask(const char *address, const char *line, const char *fields, const char *body,
                 struct http_answer *a)
 {

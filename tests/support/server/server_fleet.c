@@ -57,7 +57,7 @@ static uint64_t leave(struct weir_fleet *fleet, void *where)
 
 static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n)
 {
-    n->up = 1;
+    n->up = threads_get(&((const struct slow_scene *)(const void *)fleet)->away) == 0;
     n->nodes = 3;
     n->endpoints_count = 1;
     (void)snprintf(n->endpoints[0].name, sizeof n->endpoints[0].name, "here:1");

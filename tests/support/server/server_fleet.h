@@ -22,6 +22,7 @@ struct slow_scene {
     struct http_server http;  /* only its address is used */
     struct http_server admin; /* likewise */
     uint64_t now_ns;
+    uint64_t away; /* 1: the store counts as away; it answers as before */
     struct slow_place {
         struct slow_scene *scene;
         uv_async_t wake;

@@ -196,10 +196,7 @@ void world_greet(struct client_world *w, unsigned i)
     world_up(w, i);
     (void)world_say(w, i, "+PONG\r\n");
     world_flush(w, i);
-    world_pass_over(w, i, 1 + SCRIPT_COUNT);
-    for (size_t k = 0; k < SCRIPT_COUNT; k++) {
-        (void)world_say(w, i, "$3\r\nsha\r\n");
-    }
+    world_pass_over(w, i, 1);
 }
 
 bool world_say_bytes(struct client_world *w, unsigned i, struct text bytes)

@@ -71,6 +71,10 @@ int world_call(struct client_world *w, struct world_call *call, const char *key,
 
 /* Completes the connection and answers the greeting of a client without a password. */
 void world_greet(struct client_world *w, unsigned i);
+
+/* What a client sends as a probe (questions.c), and the one that writes to the key k. */
+#define WORLD_PROBE "EVAL return K "
+#define WORLD_PROBE_OF_K WORLD_PROBE "1 k"
 void world_up(struct client_world *w, unsigned i);
 bool world_say(struct client_world *w, unsigned i, const char *bytes);
 bool world_say_bytes(struct client_world *w, unsigned i, struct text bytes);

@@ -55,8 +55,7 @@ void store_run_answer(struct store_redis *r, const struct store_call *call, stru
     assert_int_equal(store_redis_next(r)->type, '+'); /* OK from setting the clock */
     const struct store_reply *reply = store_redis_next(r);
     if (script_answer(reply, &call->part, 1, a, NULL) != 0) {
-        fail_msg("not an answer, but %c with %zu numbers: %.*s", reply->type, reply->n,
-                 TEXT_ARGS(reply->text));
+        fail_msg("not an answer, but %.*s", TEXT_ARGS(reply->whole));
     }
 }
 

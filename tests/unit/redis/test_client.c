@@ -62,13 +62,7 @@ static void calls_wait_for_the_greeting_and_follow_it(void **state)
     assert_heard("");
     world_say(w, 0, "+PONG\r\n");
     world_flush(w, 0);
-    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        assert_heard("SCRIPT LOAD ");
-    }
     assert_heard("EVALSHA ");
-    for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        world_say(w, 0, i % 2 == 0 ? "$1\r\nx\r\n" : "-NOPERM no\r\n");
-    }
     world_say(w, 0, ANSWER);
     assert_ended(&a, CLIENT_REPLIED);
 }
@@ -265,10 +259,61 @@ static void an_unknown_script_is_sent_as_its_text(void **state)
     world_flush(w, 0);
     const char *line = world_heard(w, 0);
     assert_true(strncmp(line, "EVAL ", 5) == 0);
-    assert_non_null(strstr(line, " alice check 1 5 5 "));
+    assert_non_null(strstr(line, " alice plain 1 5 5 "));
     world_say(w, 0, ANSWER);
     assert_ended(&a, CLIENT_REPLIED);
     assert_int_equal(w->metrics.resent, 1);
+}
+
+/* The calls of other threads wait until the text is there; a call that still meets a store without
+ * the script carries the text itself. */
+static void of_all_threads_one_sends_the_text_of_a_script(void **state)
+{
+    struct client_world other;
+    struct world_call a, b;
+    world_start(&other, "redis://one:1", breakers);
+    world_greet(&other, 0);
+    world_greet(w, 0);
+    other.now = w->now;
+    send_call(&a, "k");
+    assert_heard("EVALSHA ");
+    assert_int_equal(world_call(&other, &b, "k", 0), 0);
+    world_flush(&other, 0);
+    assert_true(strncmp(world_heard(&other, 0), "EVALSHA ", 8) == 0);
+    world_say(w, 0, "-NOSCRIPT x\r\n");
+    world_flush(w, 0);
+    assert_heard("EVAL ");
+    world_say(&other, 0, "-NOSCRIPT x\r\n");
+    world_flush(&other, 0);
+    assert_string_equal(world_heard(&other, 0), "");
+    world_pass(&other, WORLD_MS);
+    world_flush(&other, 0);
+    assert_true(strncmp(world_heard(&other, 0), "EVALSHA ", 8) == 0);
+    world_say(&other, 0, "-NOSCRIPT x\r\n");
+    world_flush(&other, 0);
+    assert_true(strncmp(world_heard(&other, 0), "EVAL ", 5) == 0);
+    world_say(&other, 0, ANSWER);
+    world_say(w, 0, ANSWER);
+    assert_ended(&a, CLIENT_REPLIED);
+    assert_ended(&b, CLIENT_REPLIED);
+    world_stop(&other);
+}
+
+/* However often a connection is made again, the store knows its scripts. */
+static void a_connection_that_is_made_again_sends_no_script(void **state)
+{
+    world_greet(w, 0);
+    for (unsigned i = 0; i < 3; i++) {
+        world_down(w, 0);
+        while (w->sockets[0].state != WORLD_CONNECTING) {
+            world_pass(w, WORLD_MS);
+        }
+        world_up(w, 0);
+        assert_heard("PING");
+        world_say(w, 0, "+PONG\r\n");
+        world_flush(w, 0);
+        assert_heard("");
+    }
 }
 
 static void of_many_calls_with_an_unknown_script_one_carries_the_text(void **state)
@@ -302,9 +347,9 @@ static void of_many_calls_with_an_unknown_script_one_carries_the_text(void **sta
 
 static void a_refused_call_is_sent_again_after_pauses_that_double(void **state)
 {
-    static const char *const refusals[] = {
-        "-CLUSTERDOWN x\r\n", "-LOADING x\r\n",  "-READONLY x\r\n",  "-BUSY x\r\n",
-        "-OOM x\r\n",         "-TRYAGAIN x\r\n", "-NOREPLICAS x\r\n"};
+    static const char *const refusals[] = {"-CLUSTERDOWN x\r\n", "-LOADING x\r\n",
+                                           "-BUSY x\r\n",        "-OOM x\r\n",
+                                           "-TRYAGAIN x\r\n",    "-NOREPLICAS x\r\n"};
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         struct world_call a;
         finish(NULL);
@@ -371,6 +416,8 @@ int main(void)
         STORY(a_connection_that_cannot_be_made_leaves_calls_not_run_at_once),
         STORY(the_end_of_a_client_ends_its_calls),
         STORY(an_unknown_script_is_sent_as_its_text),
+        STORY(of_all_threads_one_sends_the_text_of_a_script),
+        STORY(a_connection_that_is_made_again_sends_no_script),
         STORY(of_many_calls_with_an_unknown_script_one_carries_the_text),
         STORY(a_refused_call_is_sent_again_after_pauses_that_double),
         STORY(a_call_that_was_sent_is_not_sent_again_on_another_connection),

@@ -69,12 +69,12 @@ static void a_store_that_refuses_calls_is_probed_by_what_they_need(void **state)
     answer_calls(w, 5, "k", "-OOM command not allowed\r\n");
     assert_true(breaker_is_open(one));
     for (unsigned i = 0; i < 4; i++) {
-        assert_string_equal(probe_of(w), "SETRANGE k 0 ");
+        assert_string_equal(probe_of(w), WORLD_PROBE_OF_K);
         world_say(w, 0, "-OOM command not allowed\r\n");
         assert_true(breaker_is_open(one));
         assert_string_equal(client_last_error(w->client), "one:1: OOM command not allowed");
     }
-    assert_string_equal(probe_of(w), "SETRANGE k 0 ");
+    assert_string_equal(probe_of(w), WORLD_PROBE_OF_K);
     world_say(w, 0, ":0\r\n");
     assert_false(breaker_is_open(one));
     assert_string_equal(client_last_error(w->client), "");
@@ -82,10 +82,11 @@ static void a_store_that_refuses_calls_is_probed_by_what_they_need(void **state)
 
 static void the_probe_of_any_thread_uses_the_key_of_a_refused_call(void **state)
 {
+    answer_calls(other, 1, "k", ":1\r\n");
     answer_calls(w, 5, "k", "-NOREPLICAS Not enough good replicas\r\n");
     assert_true(breaker_is_open(one));
     other->now = w->now;
-    assert_string_equal(probe_of(other), "SETRANGE k 0 ");
+    assert_string_equal(probe_of(other), WORLD_PROBE_OF_K);
     world_say(other, 0, "-NOREPLICAS Not enough good replicas\r\n");
     assert_true(breaker_is_open(one));
 }
@@ -111,7 +112,7 @@ static void replies_to_a_probe_decide_whether_the_breaker_closes(void **state)
         begin(NULL);
         answer_calls(w, 5, "k", "-MISCONF Redis is configured to save\r\n");
         assert_true(breaker_is_open(one));
-        assert_string_equal(probe_of(w), "SETRANGE k 0 ");
+        assert_string_equal(probe_of(w), WORLD_PROBE_OF_K);
         world_say(w, 0, rows[i].said);
         if (breaker_is_open(one) != rows[i].opens) {
             fail_msg("%s", rows[i].said);
@@ -119,7 +120,7 @@ static void replies_to_a_probe_decide_whether_the_breaker_closes(void **state)
     }
 }
 
-static void after_answered_calls_a_silent_store_is_probed_by_ping_again(void **state)
+static void after_answered_calls_a_silent_store_is_probed_without_a_key_again(void **state)
 {
     struct world_call calls[5];
     answer_calls(w, 1, "k", "-OOM x\r\n");
@@ -131,7 +132,7 @@ static void after_answered_calls_a_silent_store_is_probed_by_ping_again(void **s
     world_pass_over(w, 0, 5);
     world_pass(w, WORLD_DEADLINE);
     assert_true(breaker_is_open(one));
-    assert_string_equal(probe_of(w), "PING");
+    assert_string_equal(probe_of(w), WORLD_PROBE "0");
 }
 
 /* ---- complaints ---- */
@@ -153,12 +154,12 @@ static void a_client_without_calls_checks_the_store_itself(void **state)
 {
     answer_calls(w, 1, "k", "-OOM x\r\n");
     for (unsigned i = 0; i < 3; i++) {
-        assert_string_equal(probe_of(w), "SETRANGE k 0 ");
+        assert_string_equal(probe_of(w), WORLD_PROBE_OF_K);
         world_say(w, 0, "-OOM x\r\n");
         assert_string_equal(client_last_error(w->client), "one:1: OOM x");
         assert_false(breaker_is_open(one));
     }
-    assert_string_equal(probe_of(w), "SETRANGE k 0 ");
+    assert_string_equal(probe_of(w), WORLD_PROBE_OF_K);
     world_say(w, 0, ":0\r\n");
     assert_string_equal(client_last_error(w->client), "");
 }
@@ -190,7 +191,7 @@ int main(void)
         STORY(a_store_that_refuses_calls_is_probed_by_what_they_need),
         STORY(the_probe_of_any_thread_uses_the_key_of_a_refused_call),
         STORY(replies_to_a_probe_decide_whether_the_breaker_closes),
-        STORY(after_answered_calls_a_silent_store_is_probed_by_ping_again),
+        STORY(after_answered_calls_a_silent_store_is_probed_without_a_key_again),
         STORY(a_client_without_calls_learns_from_other_threads_that_calls_succeed),
         STORY(a_client_without_calls_checks_the_store_itself),
         STORY(missing_permissions_are_reported_until_a_call_is_answered),

@@ -82,10 +82,6 @@ static void up_as(unsigned i, const char *role)
         return;
     }
     world_flush(w, i);
-    world_pass_over(w, i, SCRIPT_COUNT);
-    for (size_t k = 0; k < SCRIPT_COUNT; k++) {
-        (void)world_say(w, i, "$3\r\nsha\r\n");
-    }
 }
 
 /* Reaches the normal state: the client keeps the connection to Sentinel 0. */
@@ -329,10 +325,15 @@ static void a_master_that_refuses_is_doubted_as_long_as_it_does(void **state)
 static void a_probe_that_is_refused_makes_the_sentinels_be_asked(void **state)
 {
     static struct client_world other;
+    struct world_call answered;
     settle();
     world_start(&other, "redis-sentinel://s:1,s:2,s:3/m", breakers);
     w = &other;
     settle();
+    assert_int_equal(world_call(w, &answered, "alice", 0), 0);
+    world_flush(w, FIRST);
+    world_pass_over(w, FIRST, 1);
+    world_say(w, FIRST, ":1\r\n");
     w = &world;
     refuse_calls(5);
     w = &other;

@@ -13,6 +13,41 @@
 #include "rules/live/live.h"
 #include "support/rules/faked_world.h"
 
+/* ---- the limit that clients are told ---- */
+
+static void a_local_limit_is_told_instead_of_a_hidden_one_of_the_fleet(void **state)
+{
+    struct faked_world w;
+    struct weir_rules_question show = {.flags = WEIR_RULES_SHOW};
+    faked_begin(&w, "limits:\n"
+                    "- {name: all, key: [], rate: 3/h}\n"
+                    "- {name: shared, key: [user], rate: 5/h}\n"
+                    "- {name: wide, key: [user], rate: 9/h, consistency: local}\n"
+                    "- {name: own, key: [user], rate: 4/h, consistency: local}\n"
+                    "- {name: quiet, key: [user], rate: 3/h, consistency: local, expose: false}\n");
+    assert_int_equal(faked_ask_with(&w, "user=u", show), 0);
+    assert_true(fake_answer(&w.fleet));
+    assert_string_equal(w.answer.limit, "all");
+    assert_true(w.answer.hidden);
+    assert_string_equal(w.answer.shown.limit, "own");
+    assert_int_equal(w.answer.shown.quota, 4);
+    assert_int_equal(w.answer.shown.remaining, 3);
+    assert_int_equal(w.answer.shown.window_ns, WEIR_HOUR);
+
+    assert_int_equal(faked_ask(&w, "user=u"), 0); /* without WEIR_RULES_SHOW */
+    assert_true(fake_answer(&w.fleet));
+    assert_string_equal(w.answer.shown.limit, "");
+    assert_int_equal(faked_ask(&w, "user=u"), 0);
+    assert_true(fake_answer(&w.fleet));
+
+    assert_int_equal(faked_ask_with(&w, "user=u", show), 0);
+    assert_true(fake_answer(&w.fleet));
+    assert_int_equal(w.answer.answer.verdict, WEIR_DENY);
+    assert_string_equal(w.answer.limit, "all");
+    assert_string_equal(w.answer.shown.limit, ""); /* the others would have allowed */
+    faked_end(&w);
+}
+
 /* ---- shadow limits ---- */
 
 static void shadow_limits_are_asked_each_for_itself_when_the_others_allow(void **state)
@@ -259,6 +294,7 @@ static void without_a_fleet_every_limit_is_decided_here(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_local_limit_is_told_instead_of_a_hidden_one_of_the_fleet),
         cmocka_unit_test(shadow_limits_are_asked_each_for_itself_when_the_others_allow),
         cmocka_unit_test(a_shadow_limit_of_the_fleet_beside_limits_that_are_decided_here),
         cmocka_unit_test(a_shadow_limit_alone_never_denies),

@@ -83,6 +83,39 @@ static void what_is_long_is_only_said_to_have_changed(void **state)
     assert_non_null(strstr(told, "block "));
 }
 
+static void the_order_within_a_group_is_told(void **state)
+{
+    assert_int_equal(compare("limits:\n"
+                             "- {name: a, key: [user], rate: 1/s, group: g}\n"
+                             "- {name: x, key: [user], rate: 1/s}\n"
+                             "- {name: b, key: [user], rate: 1/s, group: g}\n"
+                             "- {name: c, key: [user], rate: 1/s, group: g}\n"
+                             "- {name: d, key: [user], rate: 1/s, group: h}\n",
+                             "limits:\n"
+                             "- {name: x, key: [user], rate: 1/s}\n"
+                             "- {name: d, key: [user], rate: 1/s, group: h}\n"
+                             "- {name: c, key: [user], rate: 1/s, group: g}\n"
+                             "- {name: a, key: [user], rate: 1/s, group: g}\n"
+                             "- {name: b, key: [user], rate: 1/s, group: g}\n"),
+                     1);
+    assert_string_equal(told, "group g: order a, b, c -> c, a, b\n");
+}
+
+static void limits_that_join_or_leave_a_group_are_not_its_order(void **state)
+{
+    assert_int_equal(compare("limits:\n"
+                             "- {name: a, key: [user], rate: 1/s, group: g}\n"
+                             "- {name: b, key: [user], rate: 1/s, group: g}\n"
+                             "- {name: c, key: [user], rate: 1/s, group: g}\n",
+                             "limits:\n"
+                             "- {name: n, key: [user], rate: 1/s, group: g}\n"
+                             "- {name: b, key: [user], rate: 1/s, group: g}\n"
+                             "- {name: a, key: [user], rate: 1/s, group: h}\n"
+                             "- {name: c, key: [user], rate: 1/s, group: g}\n"),
+                     2);
+    assert_string_equal(told, "n: added\na: group g -> h; keys kept\n");
+}
+
 static void the_same_rules_change_nothing(void **state)
 {
     static const char rules[] = "limits: [{name: a, key: [user], rate: 60/min, shadow: false}]\n";
@@ -97,6 +130,8 @@ int main(void)
         cmocka_unit_test(another_period_or_key_starts_the_keys_afresh),
         cmocka_unit_test(limits_come_and_go),
         cmocka_unit_test(what_is_long_is_only_said_to_have_changed),
+        cmocka_unit_test(the_order_within_a_group_is_told),
+        cmocka_unit_test(limits_that_join_or_leave_a_group_are_not_its_order),
         cmocka_unit_test(the_same_rules_change_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,6 +86,60 @@ static void a_store_that_does_not_answer_denies_or_degrades(void **state)
     faked_end(&w);
 }
 
+static struct weir_rules_answer ask_with(struct weir_rules *r, unsigned flags)
+{
+    struct weir_rules_attribute user = {"user", 4, "al", 2};
+    struct weir_rules_question q = {.attributes = &user, .attributes_count = 1, .flags = flags};
+    struct weir_rules_answer a;
+    assert_int_equal(weir_rules_ask_at(r, &q, T0, &a, NULL), 0);
+    return a;
+}
+
+static void assert_denied(struct weir_rules *r, unsigned flags, int reason)
+{
+    struct weir_rules_answer a = ask_with(r, flags);
+    assert_int_equal(a.answer.verdict, WEIR_DENY);
+    assert_int_equal(a.reason, reason);
+}
+
+/* WEIR_RULES_NO_DELAY is what a server says that has no place for one more held reply. */
+static void a_delay_that_would_have_been_held_is_overload(void **state)
+{
+    struct weir_rules *r = rules_open("server: {hold_max: 1s}\n"
+                                      "limits: [{name: l, key: [user], algorithm: leaky_bucket,\n"
+                                      "          rate: 1/s, queue: 3, undelayed: 1}]");
+    assert_int_equal(ask_with(r, WEIR_RULES_NO_DELAY).answer.verdict, WEIR_ALLOW);
+    assert_int_equal(ask_with(r, WEIR_RULES_NO_DELAY).answer.verdict, WEIR_ALLOW);
+    assert_denied(r, WEIR_RULES_NO_DELAY, WEIR_REASON_OVERLOAD);
+    assert_int_equal(ask_with(r, WEIR_RULES_HOLD).answer.delay_ns, WEIR_SECOND);
+    assert_denied(r, WEIR_RULES_NO_DELAY, WEIR_REASON_LIMIT); /* two seconds: not held either */
+    assert_denied(r, WEIR_RULES_HOLD, WEIR_REASON_LIMIT);
+    weir_rules_close(r);
+}
+
+static void a_full_queue_is_not_overload(void **state)
+{
+    struct weir_rules *r = rules_open("server: {hold_max: 1min}\n"
+                                      "limits: [{name: l, key: [user], algorithm: leaky_bucket,\n"
+                                      "          rate: 1/s, queue: 1}]");
+    assert_int_equal(ask_with(r, WEIR_RULES_HOLD).answer.verdict, WEIR_ALLOW);
+    assert_denied(r, WEIR_RULES_NO_DELAY, WEIR_REASON_OVERLOAD);
+    assert_int_equal(ask_with(r, WEIR_RULES_HOLD).answer.verdict, WEIR_ALLOW);
+    assert_denied(r, WEIR_RULES_NO_DELAY, WEIR_REASON_LIMIT);
+    weir_rules_close(r);
+}
+
+static void overload_bans_no_key(void **state)
+{
+    struct weir_rules *r = rules_open("limits: [{name: l, key: [user], algorithm: leaky_bucket,\n"
+                                      "          rate: 10/s, queue: 2,\n"
+                                      "          ban: {denials: 1, within: 1min, for: 1h}}]");
+    assert_int_equal(ask_with(r, WEIR_RULES_HOLD).answer.verdict, WEIR_ALLOW);
+    assert_denied(r, WEIR_RULES_NO_DELAY, WEIR_REASON_OVERLOAD);
+    assert_int_equal(ask_with(r, WEIR_RULES_HOLD).answer.verdict, WEIR_ALLOW);
+    weir_rules_close(r);
+}
+
 static void every_reason_has_a_word(void **state)
 {
     for (int i = 0; i <= WEIR_REASON_DEGRADED; i++) {
@@ -136,6 +190,9 @@ int main(void)
         cmocka_unit_test(a_blocked_key_is_not_denied_by_its_units),
         cmocka_unit_test(a_full_table_is_overload),
         cmocka_unit_test(a_store_that_does_not_answer_denies_or_degrades),
+        cmocka_unit_test(a_delay_that_would_have_been_held_is_overload),
+        cmocka_unit_test(a_full_queue_is_not_overload),
+        cmocka_unit_test(overload_bans_no_key),
         cmocka_unit_test(every_reason_has_a_word),
         cmocka_unit_test(the_entry_of_the_block_list_is_told_to_the_operator),
     };

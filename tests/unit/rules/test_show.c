@@ -1,4 +1,5 @@
 /* `weir config show`: every default, no secret, and YAML that reads back as the same rules. */
+#include "rules/value/quantity.h"
 #include "support/rules/loading.h"
 #include "support/engine/unit_limiter.h"
 
@@ -56,6 +57,7 @@ static void the_memory_of_each_limit_and_of_all_is_shown(void **state)
     uint64_t b;
     uint64_t adhoc;
     char line[128];
+    char size[QUANTITY_MAX];
     o.algorithm = WEIR_TOKEN_BUCKET;
     o.count = 5;
     o.period_ns = WEIR_MINUTE;
@@ -63,15 +65,16 @@ static void the_memory_of_each_limit_and_of_all_is_shown(void **state)
     assert_int_equal(weir_size(&o, &a, NULL), 0);
     o.max_keys = 1;
     assert_int_equal(weir_size(&o, &b, NULL), 0);
-    (void)snprintf(line, sizeof line, "# %llu bytes (", (unsigned long long)a);
+    (void)snprintf(line, sizeof line, "\n  # %s\n  - name: a", size_print_short(a, size));
+    assert_non_null(strstr(shown, line));
+    (void)snprintf(line, sizeof line, "\n  # %s\n  - name: b", size_print_short(b, size));
     assert_non_null(strstr(shown, line));
     o.max_keys = 1000000;
     assert_int_equal(weir_size(&o, &adhoc, NULL), 0);
-    (void)snprintf(line, sizeof line, "consistency: local} # %llu bytes (",
-                   (unsigned long long)adhoc);
+    (void)snprintf(line, sizeof line, "consistency: local} # %s\n", size_print_short(adhoc, size));
     assert_non_null(strstr(shown, line));
-    (void)snprintf(line, sizeof line, "# 2 limits and adhoc, %llu bytes (",
-                   (unsigned long long)(a + b + adhoc));
+    (void)snprintf(line, sizeof line, "# 2 limits and adhoc, %s in all\n",
+                   size_print_short(a + b + adhoc, size));
     assert_non_null(strstr(shown, line));
     free(shown);
 }

@@ -24,7 +24,9 @@ struct fake_call {
 static struct {
     struct fake_call calls[FAKE_CALLS_MAX];
     unsigned count;
-    int refuse; /* error that client_call() returns; 0: none */
+    int refuse;       /* error that client_call() returns; 0: none */
+    bool may_be_late; /* whether client_await_late() keeps what it is given, as `late` */
+    struct client_late *late;
     unsigned lease_says;
     uint64_t lease_id; /* lease id of the calls it makes; 0: they are not for a lease */
     int lease_error;
@@ -92,6 +94,14 @@ int client_call(struct client *c, const struct client_call *call, uint64_t now_n
         rest = text_after(rest, i + 2 + len + 2);
     }
     return 0;
+}
+
+bool client_await_late(struct client *c, struct client_late *late)
+{
+    if (fake.may_be_late) {
+        fake.late = late;
+    }
+    return fake.may_be_late;
 }
 
 uint64_t client_tick(struct client *c, uint64_t now_ns)

@@ -54,6 +54,34 @@ static void a_call_is_a_verb_and_seven_numbers_for_each_key(void **state)
                 "$1\r\n0\r\n");
 }
 
+/* A check that cannot wait, of a cost within the quota, may be answered in short. */
+static void a_plain_check_has_a_verb_of_its_own(void **state)
+{
+    struct store_params month = {.algorithm = WEIR_FIXED_WINDOW,
+                                 .quota = 5,
+                                 .a = WEIR_MONTH / WEIR_MICROSECOND,
+                                 .kind = "f"};
+    struct store_params leased = bucket;
+    store_params_lease(&leased);
+    const struct {
+        const struct store_params *params;
+        uint64_t cost;
+        uint64_t wait_ns;
+        bool plain;
+    } calls[] = {{&bucket, 150, 0, true},  {&bucket, 151, 0, false}, {&bucket, 1, 1000, false},
+                 {&log_of_5, 1, 0, false}, {&month, 1, 0, false},    {&leased, 1, 0, false}};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        struct store_part part = {calls[i].params, TEXT("k"), calls[i].cost, calls[i].wait_ns};
+        struct buffer b;
+        buffer_init(&b, 1 << 20);
+        (void)script_put_arguments(&b, REMOTE_CHECK, &part, 1);
+        bool plain = find(buffer_text(&b), "$5\r\nplain\r\n") != NULL;
+        assert_int_equal(plain, calls[i].plain);
+        assert_int_equal(plain, find(buffer_text(&b), "$5\r\ncheck\r\n") == NULL);
+        buffer_finish(&b);
+    }
+}
+
 static void numbers_beyond_doubles_become_the_largest_that_is_exact(void **state)
 {
     struct store_part part = {&log_of_5, TEXT("k"), UINT64_MAX, WEIR_FOREVER};
@@ -142,6 +170,72 @@ static void an_answer_is_nine_numbers(void **state)
     assert_true(a.retry_after_ns == WEIR_FOREVER);
     assert_int_equal(a.reset_after_ns, 1500000);
     assert_int_equal(stamp, UINT64_C(1786400000123456));
+}
+
+/* Of 150 at one in 0.6 s, ten are taken; then 141 are too many. */
+static void a_short_answer_is_a_state_out_of_which_the_rest_follows(void **state)
+{
+    struct store_part part = {&bucket, TEXT("k"), 10, 0};
+    struct store_reply r = read_all("*3\r\n:1786400000123456\r\n:6000000\r\n:0\r\n");
+    struct weir_answer a;
+    uint64_t stamp;
+    assert_int_equal(script_answer(&r, &part, 1, &a, &stamp), 0);
+    assert_int_equal(a.verdict, WEIR_ALLOW);
+    assert_int_equal(a.quota, 150);
+    assert_int_equal(a.granted, 10);
+    assert_int_equal(a.remaining, 140);
+    assert_int_equal(a.retry_after_ns, 0);
+    assert_int_equal(a.reset_after_ns, 6 * WEIR_SECOND);
+    assert_int_equal(stamp, UINT64_C(1786400000123456));
+    part.cost = 141;
+    r = read_all("*3\r\n:1786400000123456\r\n:-6000001\r\n:0\r\n");
+    assert_int_equal(script_answer(&r, &part, 1, &a, &stamp), 0);
+    assert_int_equal(a.verdict, WEIR_DENY);
+    assert_int_equal(a.granted, 0);
+    assert_int_equal(a.remaining, 140);
+    assert_int_equal(a.retry_after_ns, 600 * WEIR_MILLISECOND);
+    assert_int_equal(a.reset_after_ns, 6 * WEIR_SECOND);
+}
+
+static void a_short_answer_of_a_window_says_when_it_ends(void **state)
+{
+    static const struct store_params window = {
+        .algorithm = WEIR_FIXED_WINDOW, .quota = 5, .a = 1000000, .kind = "f"};
+    struct store_part part = {&window, TEXT("k"), 2, 0};
+    struct store_reply r = read_all("*3\r\n:1786400000123456\r\n:-8\r\n:876544\r\n");
+    struct weir_answer a;
+    assert_int_equal(script_answer(&r, &part, 1, &a, NULL), 0);
+    assert_int_equal(a.verdict, WEIR_DENY); /* 7 of 5 are taken, after a penalty */
+    assert_int_equal(a.remaining, 0);
+    assert_int_equal(a.retry_after_ns, 876544 * WEIR_MICROSECOND);
+    assert_int_equal(a.reset_after_ns, 876544 * WEIR_MICROSECOND);
+}
+
+/* A verdict that does not follow from the state that comes with it is no answer. */
+static void short_answers_that_contradict_themselves_are_no_answer(void **state)
+{
+    static const char *const bad[] = {
+        "*3\r\n:-1\r\n:6000000\r\n:0\r\n",     /* a time before all times */
+        "*3\r\n:1\r\n:5999999\r\n:127999\r\n", /* allowed, and less than the cost is taken */
+        "*3\r\n:1\r\n:90000000\r\n:1\r\n",     /* allowed beyond the quota */
+        "*3\r\n:1\r\n:-84000001\r\n:0\r\n",    /* denied, and there is room */
+        "*3\r\n:1\r\n:-90000001\r\n:1\r\n",    /* denied beyond the span */
+        "*3\r\n:1\r\n:6000000\r\n:128000\r\n", /* a remainder of one or more */
+        "*3\r\n:1\r\n:6000000\r\n:-1\r\n",
+        "*3\r\n:1\r\n:-9223372036854775808\r\n:0\r\n",
+        "*3\r\n:1\r\n:9223372036854775807\r\n:0\r\n",
+    };
+    struct store_part parts[] = {{&bucket, TEXT("k"), 10, 0}, {&bucket, TEXT("j"), 10, 0}};
+    struct weir_answer a;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct store_reply r = read_all(bad[i]);
+        assert_int_equal(script_answer(&r, parts, 1, &a, NULL), WEIR_EIO);
+    }
+    struct store_reply good = read_all("*3\r\n:1\r\n:6000000\r\n:0\r\n");
+    assert_int_equal(script_answer(&good, parts, 1, &a, NULL), 0);
+    assert_int_equal(script_answer(&good, parts, 2, &a, NULL), WEIR_EIO);
+    struct store_part log = {&log_of_5, TEXT("k"), 1, 0};
+    assert_int_equal(script_answer(&good, &log, 1, &a, NULL), WEIR_EIO);
 }
 
 static void numbers_that_no_script_answers_are_no_answer(void **state)
@@ -249,6 +343,10 @@ int main(void)
         cmocka_unit_test(every_script_begins_with_the_stores_clock),
         cmocka_unit_test(each_key_has_windows_of_its_own_that_every_node_agrees_on),
         cmocka_unit_test(an_answer_is_nine_numbers),
+        cmocka_unit_test(a_plain_check_has_a_verb_of_its_own),
+        cmocka_unit_test(a_short_answer_is_a_state_out_of_which_the_rest_follows),
+        cmocka_unit_test(a_short_answer_of_a_window_says_when_it_ends),
+        cmocka_unit_test(short_answers_that_contradict_themselves_are_no_answer),
         cmocka_unit_test(numbers_that_no_script_answers_are_no_answer),
         cmocka_unit_test(a_verb_is_done_or_not),
         cmocka_unit_test(errors_are_known_by_their_first_word),

@@ -11,7 +11,7 @@ static void an_exact_question_is_one_call_and_its_reply_the_answer(void **state)
     assert_int_equal(fake.count, 1);
     assert_string_equal(fake.calls[0].script, "token_bucket");
     assert_string_equal(fake.calls[0].arguments,
-                        "1 weir:1:api:t:{ralice} check 1 10 10 100000 0 2 0 ");
+                        "1 weir:1:api:t:{ralice} plain 1 10 10 100000 0 2 0 ");
     assert_int_equal(t.answers, 0);
     reply(0, WEIR_ALLOW, 8, 0, 0);
     assert_int_equal(t.answers, 1);
@@ -32,7 +32,7 @@ static void without_a_store_the_policy_decides_at_once(void **state)
         uint64_t remaining;
     } rows[] = {{REMOTE_FAIL_OPEN, WEIR_ALLOW, REMOTE_DEGRADED, 9},
                 {REMOTE_FAIL_CLOSED, WEIR_DENY, REMOTE_DEGRADED | REMOTE_CLOSED, 0},
-                {REMOTE_FAIL_LOCAL, WEIR_DENY, REMOTE_DEGRADED, 0}};
+                {REMOTE_FAIL_LOCAL, WEIR_ALLOW, REMOTE_DEGRADED, 4}};
     fake.refuse = WEIR_EIO;
     for (unsigned i = 0; i < 3; i++) {
         struct store_limit *l = limit("api", 10, REMOTE_EXACT, rows[i].policy);

@@ -192,9 +192,9 @@ static void five_s_without_an_answer_are_degraded_until_there_is_one(void **stat
     sync_lost(node, &c, T0 + 51 * S_NS);
 }
 
-static void hear_left(void *arg, uint64_t remaining)
+static void hear_left(void *arg, const struct node_key *k)
 {
-    *(uint64_t *)arg = remaining;
+    *(uint64_t *)arg = k != NULL ? k->remaining : 0;
 }
 
 /* Returns what a fallback would begin the key with; UINT64_MAX if it began it before. */

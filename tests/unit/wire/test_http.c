@@ -90,6 +90,39 @@ static void chunks_become_one_body(void **state)
     assert_text(request.body, "abcde");
 }
 
+/* Chunks of few bytes have a path of their own, which leaves the last ones to the usual path. */
+static void small_chunks_are_read_as_others_are(void **state)
+{
+    char text[1024];
+    char body[400];
+    size_t len = 0;
+    size_t head =
+        (size_t)sprintf(text, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    char *to = text + head;
+    for (unsigned i = 0; i < 40; i++) {
+        unsigned size = 1 + i * 7 % 18;
+        memset(body + len, 'a' + (int)(i % 26), size);
+        to += sprintf(to, "%x\r\n%.*s\r\n", size, (int)size, body + len);
+        len += size;
+    }
+    size_t all = (size_t)(stpcpy(to, "0\r\n\r\n") - text);
+    assert_int_equal(parse(text), HTTP_READ);
+    assert_int_equal(request.used, all);
+    assert_int_equal(request.body.len, len);
+    assert_memory_equal(request.body.at, body, len);
+    for (size_t n = head; n < all; n++) {
+        size_t at = head;
+        assert_int_equal(http_skip_chunks((struct text){text, n}, &at), HTTP_MORE);
+        assert_int_equal(http_parse((struct text){text, n}, &request), HTTP_MORE);
+    }
+    for (size_t n = head; n < all; n++) { /* each CR and LF is needed */
+        char was = text[n];
+        text[n] = was < ' ' ? 'x' : was;
+        assert_int_equal(parse(text), was < ' ' ? HTTP_BAD : HTTP_READ);
+        text[n] = was;
+    }
+}
+
 /* RFC 9112, 7.1.1: a recipient ignores extensions that it does not know. */
 static void extensions_of_chunks_are_ignored(void **state)
 {
@@ -438,6 +471,7 @@ int main(void)
         cmocka_unit_test(each_beginning_of_a_request_is_waited_for),
         cmocka_unit_test(the_length_of_a_body_tells_how_much_is_needed),
         cmocka_unit_test(chunks_become_one_body),
+        cmocka_unit_test(small_chunks_are_read_as_others_are),
         cmocka_unit_test(a_body_has_at_most_2048_chunks),
         cmocka_unit_test(extensions_of_chunks_are_ignored),
         cmocka_unit_test(a_target_may_have_a_host),

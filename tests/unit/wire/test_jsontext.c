@@ -148,6 +148,49 @@ static void escapes_are_decoded(void **state)
     assert_memory_equal(got.at, expected, got.len);
 }
 
+/* Every pair and triple of these, so that each way through a string meets each other one. */
+static void pieces_of_strings_may_follow_each_other_in_any_order(void **state)
+{
+    static const struct {
+        const char *text, *bytes;
+    } pieces[] = {{"a", "a"},
+                  {"\\n", "\n"},
+                  {"\\\\", "\\"},
+                  {"\\\"", "\""},
+                  {"\\u0041", "A"},
+                  {"\\ud83d\\ude00", "\xf0\x9f\x98\x80"},
+                  {"\xc3\xa9", "\xc3\xa9"},
+                  {"\xe4\xb8\xad", "\xe4\xb8\xad"},
+                  {"12345678", "12345678"},
+                  {"", ""}};
+    const size_t n = sizeof pieces / sizeof pieces[0];
+    for (size_t i = 0; i < n * n * n; i++) {
+        size_t which[] = {i % n, i / n % n, i / n / n};
+        char text[80];
+        char expected[40] = "";
+        char room[80];
+        char *to = stpcpy(text, "[\"");
+        char *byte = expected;
+        for (size_t k = 0; k < 3; k++) {
+            to = stpcpy(to, pieces[which[k]].text);
+            byte = stpcpy(byte, pieces[which[k]].bytes);
+        }
+        (void)stpcpy(to, "\",1]");
+        struct text t = text_of(text);
+        struct text item;
+        struct jsontext_flaw flaw;
+        assert_true(jsontext_check(&t, 10, &flaw));
+        assert_true(jsontext_next_item(&t, &item));
+        struct text got = jsontext_bytes(item, room);
+        if (!text_is(got, expected)) {
+            fail_msg("%s: found %.*s", text, TEXT_ARGS(got));
+        }
+        assert_true(jsontext_next_item(&t, &item) && text_is(item, "1"));
+        *(to - (to > text + 2 ? 1 : 0)) = '\x1f'; /* in place of its last byte, or of the quote */
+        assert_false(is_json(text));
+    }
+}
+
 static void whole_numbers_are_read(void **state)
 {
     static const struct {
@@ -184,6 +227,7 @@ int main(void)
         cmocka_unit_test(nesting_has_a_bound),
         cmocka_unit_test(a_text_is_taken_apart),
         cmocka_unit_test(escapes_are_decoded),
+        cmocka_unit_test(pieces_of_strings_may_follow_each_other_in_any_order),
         cmocka_unit_test(whole_numbers_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-#include "rules/value/text_map.h"
+#include "common/text_map.h"
 #include "support/engine/unit_limiter.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "rules/value/text_map.h"
+#include "common/text_map.h"
 
 #include "base/hash.h"
 

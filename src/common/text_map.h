@@ -2,8 +2,8 @@
  * A map from texts to small numbers: a hash table in an arena, filled once and then only read, by
  * any number of threads. The hash is keyed, because clients choose the texts that are looked up.
  */
-#ifndef WEIR_RULES_VALUE_TEXT_MAP_H
-#define WEIR_RULES_VALUE_TEXT_MAP_H
+#ifndef WEIR_COMMON_TEXT_MAP_H
+#define WEIR_COMMON_TEXT_MAP_H
 
 #include <stdint.h>
 

@@ -1,0 +1,290 @@
+#include "server/admin/events.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "server/admin/admin.h"
+#include "server/admin/history.h"
+#include "server/admin/sample.h"
+#include "server/admin/top_denied.h"
+
+struct events {
+    uv_timer_t timer;
+    struct worker *worker;
+    struct sampler sampler;
+    struct buffer text;    /* of the event that is being sent */
+    uint64_t noted[ROLES]; /* number of the last event of the history that each role was sent */
+    uint64_t ticks;
+};
+
+#define TOP_TICKS 2  /* ticks of the timer for each `top` */
+#define TOP_COUNT 20 /* keys in it */
+#define TEXT_BYTES (1u << 20)
+
+/* ---- texts ---- */
+
+/* Begins an event in an empty buffer; the data follows, without line ends. */
+static void begin(struct buffer *out, const char *name)
+{
+    buffer_take(out, buffer_len(out));
+    out->full = false;
+    buffer_put(out, TEXT("event: "));
+    buffer_put(out, text_of(name));
+    buffer_put(out, TEXT("\ndata: "));
+}
+
+static void end(struct buffer *out)
+{
+    buffer_put(out, TEXT("\n\n"));
+}
+
+/* ---- streams ---- */
+
+static struct http_session *session_of(struct connection *c)
+{
+    return (struct http_session *)(void *)c->session;
+}
+
+/* Ends a stream; its client learns why when it has fetched what was sent before. */
+static void drop(struct connection *c, const char *why)
+{
+    static struct log_limit limit;
+    struct buffer last;
+    buffer_init(&last, 1024);
+    begin(&last, "dropped");
+    buffer_put(&last, TEXT("{\"why\":"));
+    http_put_string(&last, text_of(why));
+    buffer_put_char(&last, '}');
+    end(&last);
+    count_own(&c->worker->counts.streams_dropped, 1);
+    connection_tell(c, &limit, LEVEL_WARNING, "stream of events ended", why);
+    connection_end_stream(c, buffer_text(&last));
+    buffer_finish(&last);
+}
+
+/* Sends the text to each stream whose role is from `least` to `most`. */
+static void send_all(struct events *e, enum role least, enum role most)
+{
+    struct text text = buffer_text(&e->text);
+    for (struct connection *c = e->worker->connections; c != NULL && !e->text.full; c = c->next) {
+        if (!c->streaming || session_of(c)->role < least || session_of(c)->role > most) {
+            continue;
+        }
+        if (connection_unsent(c) + text.len > SERVER_STREAM_BYTES) {
+            drop(c, "the events were not fetched fast enough: 262144 bytes waited");
+        } else {
+            connection_push(c, text);
+        }
+    }
+}
+
+/* Ends streams whose secret no longer gives the role that they have. */
+static void check_roles(struct worker *w)
+{
+    struct access *access = w->server->options.access;
+    for (struct connection *c = w->connections; c != NULL; c = c->next) {
+        if (c->streaming && access_role(access, &c->pass) != session_of(c)->role) {
+            drop(c, "the secrets were changed: the role of this stream is no longer the same");
+        }
+    }
+}
+
+/* ---- events of the history ---- */
+
+struct telling {
+    struct events *events;
+    enum role role;
+};
+
+static void tell_one(void *arg, struct text event)
+{
+    const struct telling *t = arg;
+    begin(&t->events->text, "event");
+    buffer_put(&t->events->text, event);
+    end(&t->events->text);
+    send_all(t->events, t->role, t->role);
+}
+
+/* Sends what has happened since the last call. */
+static void tell_news(struct events *e)
+{
+    struct history *h = e->worker->server->history;
+    struct telling to_check = {e, ROLE_CHECK};
+    struct telling to_admin = {e, ROLE_ADMIN};
+    uint64_t *noted = e->noted;
+    noted[ROLE_CHECK] = history_events(h, noted[ROLE_CHECK], ROLE_CHECK, tell_one, &to_check);
+    noted[ROLE_ADMIN] = history_events(h, noted[ROLE_ADMIN], ROLE_ADMIN, tell_one, &to_admin);
+}
+
+/* ---- the timer ---- */
+
+static void send_sample(struct events *e)
+{
+    struct worker *w = e->worker;
+    begin(&e->text, "sample");
+    size_t head = buffer_len(&e->text);
+    sample_put(&e->sampler, w->server, clock_unix_ns(), &e->text);
+    struct text sample = text_after(buffer_text(&e->text), head);
+    if (sample.len > 0) {
+        history_add(w->server->history, sample);
+        end(&e->text);
+        send_all(e, ROLE_CHECK, ROLE_ADMIN);
+    }
+}
+
+static bool has_admins(const struct worker *w)
+{
+    bool some = false;
+    for (struct connection *c = w->connections; c != NULL; c = c->next) {
+        some = some || (c->streaming && session_of(c)->role == ROLE_ADMIN);
+    }
+    return some;
+}
+
+static void send_top(struct events *e)
+{
+    json_t *top = admin_top(e->worker->server, TOP_COUNT);
+    char *text = top != NULL ? json_dumps(top, JSON_COMPACT) : NULL;
+    json_decref(top);
+    if (text != NULL) {
+        begin(&e->text, "top");
+        buffer_put(&e->text, text_of(text));
+        end(&e->text);
+        send_all(e, ROLE_ADMIN, ROLE_ADMIN);
+    }
+    free(text);
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    struct events *e = timer->data;
+    check_roles(e->worker);
+    tell_news(e);
+    send_sample(e);
+    if (++e->ticks % TOP_TICKS == 0 && has_admins(e->worker)) {
+        send_top(e);
+    }
+}
+
+int events_open(struct worker *w)
+{
+    struct events *e = calloc(1, sizeof *e);
+    if (e == NULL) {
+        return WEIR_ENOMEM;
+    }
+    e->worker = w;
+    buffer_init(&e->text, TEXT_BYTES);
+    (void)uv_timer_init(&w->loop, &e->timer); /* these two cannot fail */
+    e->timer.data = e;
+    (void)uv_timer_start(&e->timer, on_time, 0, w->server->options.sample_ms);
+    w->events = e;
+    return 0;
+}
+
+void events_close(struct worker *w)
+{
+    if (w->events == NULL || uv_is_closing((uv_handle_t *)&w->events->timer)) {
+        return;
+    }
+    uv_close((uv_handle_t *)&w->events->timer, NULL);
+    for (struct connection *c = w->connections; c != NULL; c = c->next) {
+        if (c->streaming) {
+            connection_close(c);
+        }
+    }
+}
+
+void events_finish(struct worker *w)
+{
+    if (w->events != NULL) {
+        buffer_finish(&w->events->text);
+        sampler_finish(&w->events->sampler);
+        free(w->events);
+        w->events = NULL;
+    }
+}
+
+/* ---- routes ---- */
+
+static void put_event(void *arg, struct text event)
+{
+    struct buffer *out = arg;
+    buffer_put(out, buffer_text(out).at[buffer_len(out) - 1] == '[' ? TEXT("") : TEXT(","));
+    buffer_put(out, event);
+}
+
+static void run_history(struct exchange *x)
+{
+    struct buffer *body = &x->body;
+    tell_news(x->connection->worker->events); /* so that no stream that is opened next repeats it */
+    buffer_put(body, TEXT("{\"now_ms\":"));
+    buffer_put_u64(body, clock_unix_ns() / WEIR_MILLISECOND);
+    buffer_put(body, TEXT(",\"every_ms\":"));
+    buffer_put_u64(body, x->server->options.sample_ms);
+    buffer_put(body, TEXT(",\"role\":"));
+    http_put_string(body, text_of(role_names[x->role]));
+    buffer_put(body, TEXT(",\"samples\":["));
+    history_put_samples(x->server->history, body);
+    buffer_put(body, TEXT("],\"events\":["));
+    (void)history_events(x->server->history, 0, x->role, put_event, body);
+    buffer_put(body, TEXT("]}"));
+    http_reply(x, 200, "application/json", NULL);
+}
+
+static void put_hello(struct exchange *x)
+{
+    struct buffer hello;
+    buffer_init(&hello, 1024);
+    begin(&hello, "hello");
+    buffer_put(&hello, TEXT("{\"version\":"));
+    http_put_string(&hello, text_of(weir_version()));
+    buffer_put(&hello, TEXT(",\"role\":"));
+    http_put_string(&hello, text_of(role_names[x->role]));
+    buffer_put(&hello, TEXT(",\"every_ms\":"));
+    buffer_put_u64(&hello, x->server->options.sample_ms);
+    buffer_put(&hello, TEXT(",\"streams\":"));
+    buffer_put_u64(&hello, x->connection->worker->counts.streams);
+    buffer_put_char(&hello, '}');
+    end(&hello);
+    x->out->full = x->out->full || hello.full;
+    buffer_put(x->out, buffer_text(&hello));
+    buffer_finish(&hello);
+}
+
+/* Replies with the head of a stream. Its end is the end of the connection. */
+static void reply_head(struct exchange *x)
+{
+    x->endless = true;
+    x->close = true;
+    x->fields = "Cache-Control: no-store\r\nX-Accel-Buffering: no\r\n";
+    http_reply(x, 200, "text/event-stream", NULL);
+    x->fields = NULL;
+}
+
+static void run_events(struct exchange *x)
+{
+    struct connection *c = x->connection;
+    if (c->pending.count > 0) {
+        http_reply_problem(x, 400, "expected no unanswered request before a stream of events");
+    } else if (c->worker->counts.streams >= SERVER_STREAMS) {
+        http_reply_problem(x, 503, "found 128 open streams of events, the most at once");
+    } else if (text_is(x->request->method, "HEAD")) {
+        reply_head(x);
+    } else {
+        tell_news(c->worker->events);
+        reply_head(x);
+        c->pass = x->pass;
+        session_of(c)->role = x->role;
+        connection_stream(c);
+        put_hello(x);
+        x->close = false;
+    }
+}
+
+const struct http_route admin_events_routes[] = {
+    {"GET", "/v1/history", HTTP_AT, ROLE_CHECK, run_history,
+     "samples of the last 15 minutes, and what has happened"},
+    {"GET", "/v1/events", HTTP_AT, ROLE_CHECK, run_events,
+     "samples as they are made: a stream of server-sent events"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+};

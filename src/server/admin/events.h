@@ -1,0 +1,33 @@
+/*
+ * The live view of operators' pages: a timer on the operators' thread makes a sample each second
+ * (sample.h), keeps it in the history, and sends it to every stream of events. A stream is the reply
+ * to GET /v1/events, which does not end (text/event-stream, one `data` line for each event):
+ *
+ *   hello    {"version","role","every_ms","streams":N}    once, at first
+ *   sample   as in sample.h, each second
+ *   event    what has happened, as in history.h
+ *   top      {"denied":[...]} as /v1/top, every second sample, for the role admin only
+ *   dropped  {"why"}: the stream ends now
+ *
+ * Streams have bounds of their own: SERVER_STREAMS of them, outside of those for other connections of
+ * operators, without a time after which they end. A client that leaves SERVER_STREAM_BYTES unfetched
+ * is dropped. So is one whose role has changed because the secrets were reloaded. When the server
+ * ends, the streams are closed at once.
+ */
+#ifndef WEIR_SERVER_ADMIN_EVENTS_H
+#define WEIR_SERVER_ADMIN_EVENTS_H
+
+struct worker;
+struct events;
+
+/* Starts the timer. Returns 0, or WEIR_ENOMEM. Called on the operators' thread before its loop runs,
+ * if it has an admin listener. */
+int events_open(struct worker *w);
+
+/* Closes the timer and all streams. `w->events` may be NULL. */
+void events_close(struct worker *w);
+
+/* Frees the memory, when the loop has ended. */
+void events_finish(struct worker *w);
+
+#endif

@@ -1,0 +1,308 @@
+#include "server/admin/sample.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "server/http/http_routes.h"
+
+static void put_number(struct buffer *out, const char *before, uint64_t number)
+{
+    buffer_put(out, text_of(before));
+    buffer_put_u64(out, number);
+}
+
+static void put_fraction(struct buffer *out, const char *before, double number, int digits)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "%s%.*f", before, digits, number);
+    buffer_put(out, text_of(text));
+}
+
+/* ---- requests ---- */
+
+static uint64_t of_clients(const uint64_t *by_listener)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        sum += listener_is_for_clients(i) ? by_listener[i] : 0;
+    }
+    return sum;
+}
+
+/* Puts the requests since the last sample, and remembers those up to now. */
+static void put_requests(struct sampler *s, const struct worker_counts *counts, struct buffer *out)
+{
+    static const struct {
+        enum request_result result;
+        const char *before;
+    } rows[] = {{REQUEST_ALLOW, ",\"requests\":{\"allow\":"},
+                {REQUEST_DENY, ",\"deny\":"},
+                {REQUEST_ERROR, ",\"error\":"},
+                {REQUEST_OVERLOAD, ",\"overload\":"},
+                {REQUEST_OTHER, ",\"other\":"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint64_t now = of_clients(counts->requests[rows[i].result]);
+        put_number(out, rows[i].before, now - s->requests[rows[i].result]);
+        s->requests[rows[i].result] = now;
+    }
+    buffer_put_char(out, '}');
+}
+
+/* ---- latency ---- */
+
+/* Returns a quantile in microseconds, interpolated within its bucket. */
+static double quantile_us(const struct histogram *h, uint64_t all, double share)
+{
+    double wanted = share * (double)all;
+    double below = 0;
+    double from = 0;
+    for (unsigned i = 0; i + 1 < HISTOGRAM_BUCKETS; i++) {
+        double in = (double)h->counts[i];
+        double to = (double)(UINT64_C(1) << (HISTOGRAM_FIRST + i));
+        if (in > 0 && below + in >= wanted) {
+            return (from + (to - from) * (wanted - below) / in) / 1e3;
+        }
+        below += in;
+        from = to;
+    }
+    return from / 1e3; /* more than the last bound */
+}
+
+static void put_latency(struct sampler *s, const struct worker_counts *counts, struct buffer *out)
+{
+    struct histogram news = {{0}, 0};
+    uint64_t all = 0;
+    for (unsigned i = 0; i < HISTOGRAM_BUCKETS; i++) {
+        uint64_t now = 0;
+        for (unsigned listener = 0; listener < PROTOCOLS; listener++) {
+            now += listener_is_for_clients(listener) ? counts->took[listener].counts[i] : 0;
+        }
+        news.counts[i] = now - s->took.counts[i];
+        s->took.counts[i] = now;
+        all += news.counts[i];
+    }
+    if (all == 0) {
+        buffer_put(out, TEXT(",\"latency_us\":null"));
+        return;
+    }
+    put_fraction(out, ",\"latency_us\":{\"p50\":", quantile_us(&news, all, 0.5), 1);
+    put_fraction(out, ",\"p99\":", quantile_us(&news, all, 0.99), 1);
+    put_fraction(out, ",\"p999\":", quantile_us(&news, all, 0.999), 1);
+    buffer_put_char(out, '}');
+}
+
+/* ---- limits ---- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct limit_counts *)a)->name, ((const struct limit_counts *)b)->name);
+}
+
+static uint64_t decisions_of(const struct limit_counts *l)
+{
+    return l->allowed + l->denied + l->shadow_denied;
+}
+
+static int busiest_first(const void *a, const void *b)
+{
+    uint64_t x = decisions_of(a);
+    uint64_t y = decisions_of(b);
+    return x != y ? (x < y ? 1 : -1) : by_name(a, b);
+}
+
+/* Returns the counts of all limits up to now, sorted by name; NULL if out of memory. */
+static struct limit_counts *read_limits(const struct numbers *n)
+{
+    struct limit_counts *all = calloc(n->limits_count + 1, sizeof *all);
+    for (size_t i = 0; all != NULL && i < n->limits_count; i++) {
+        const struct weir_stats *stats = &n->limits[i].stats;
+        memcpy(all[i].name, n->limits[i].name, sizeof all[i].name);
+        all[i].allowed = stats->allowed;
+        all[i].denied = stats->denied + stats->never;
+        all[i].shadow_denied = stats->shadow_denied;
+    }
+    if (all != NULL) {
+        qsort(all, n->limits_count, sizeof *all, by_name);
+    }
+    return all;
+}
+
+/* Returns what was counted since. A limit that was made again in between starts at 0. */
+static uint64_t since(uint64_t before, uint64_t now)
+{
+    return now >= before ? now - before : now;
+}
+
+static struct limit_counts difference(const struct limit_counts *before,
+                                      const struct limit_counts *now)
+{
+    struct limit_counts d = *now;
+    d.allowed = since(before->allowed, now->allowed);
+    d.denied = since(before->denied, now->denied);
+    d.shadow_denied = since(before->shadow_denied, now->shadow_denied);
+    return d;
+}
+
+/* Fills `news` with the limits that have decided something since the last sample; returns their
+ * number. Both lists are sorted by name. */
+static size_t find_news(const struct sampler *s, const struct limit_counts *now, size_t count,
+                        struct limit_counts *news)
+{
+    static const struct limit_counts none;
+    size_t n = 0;
+    size_t j = 0;
+    for (size_t i = 0; i < count; i++) {
+        while (j < s->limits_count && by_name(&s->limits[j], &now[i]) < 0) {
+            j++;
+        }
+        bool known = j < s->limits_count && by_name(&s->limits[j], &now[i]) == 0;
+        struct limit_counts d = difference(known ? &s->limits[j] : &none, &now[i]);
+        if (decisions_of(&d) > 0) {
+            news[n++] = d;
+        }
+    }
+    return n;
+}
+
+static void put_limit(struct buffer *out, const char *between, const char *name,
+                      const struct limit_counts *l)
+{
+    buffer_put(out, text_of(between));
+    http_put_string(out, text_of(name));
+    put_number(out, ":[", l->allowed);
+    put_number(out, ",", l->denied);
+    put_number(out, ",", l->shadow_denied);
+    buffer_put_char(out, ']');
+}
+
+static void put_news(struct buffer *out, struct limit_counts *news, size_t count)
+{
+    struct limit_counts others = {.allowed = 0};
+    qsort(news, count, sizeof *news, busiest_first);
+    for (size_t i = 0; i < count; i++) {
+        if (i < SAMPLE_LIMITS) {
+            put_limit(out, i > 0 ? "," : "", news[i].name, &news[i]);
+        } else {
+            others.allowed += news[i].allowed;
+            others.denied += news[i].denied;
+            others.shadow_denied += news[i].shadow_denied;
+        }
+    }
+    if (count > SAMPLE_LIMITS) { /* no limit can have a name with brackets */
+        put_limit(out, ",", "(others)", &others);
+    }
+}
+
+static void put_limits(struct sampler *s, const struct numbers *n, struct buffer *out)
+{
+    struct limit_counts *now = read_limits(n);
+    struct limit_counts *news = calloc(n->limits_count + 1, sizeof *news);
+    buffer_put(out, TEXT(",\"limits\":{"));
+    if (now != NULL && news != NULL) {
+        put_news(out, news, find_news(s, now, n->limits_count, news));
+    } else {
+        out->full = true; /* no sample */
+    }
+    buffer_put_char(out, '}');
+    free(news);
+    free(s->limits);
+    s->limits = now;
+    s->limits_count = now != NULL ? n->limits_count : 0;
+}
+
+/* ---- the state ---- */
+
+static void put_tables(const struct numbers *n, struct buffer *out)
+{
+    uint64_t keys = 0;
+    uint64_t capacity = 0;
+    const struct limit_numbers *fullest = NULL;
+    double most = -1;
+    for (size_t i = 0; i < n->limits_count; i++) {
+        const struct weir_stats *stats = &n->limits[i].stats;
+        double share = stats->capacity > 0 ? (double)stats->keys / (double)stats->capacity : -1;
+        keys += stats->keys;
+        capacity += stats->capacity;
+        fullest = share > most ? &n->limits[i] : fullest;
+        most = share > most ? share : most;
+    }
+    put_number(out, ",\"keys\":", keys);
+    put_number(out, ",\"capacity\":", capacity);
+    buffer_put(out, TEXT(",\"fullest\":"));
+    if (fullest == NULL) {
+        buffer_put(out, TEXT("null"));
+        return;
+    }
+    buffer_put(out, TEXT("{\"limit\":"));
+    http_put_string(out, text_of(fullest->name));
+    put_fraction(out, ",\"percent\":", 100 * most, 1);
+    buffer_put_char(out, '}');
+}
+
+static void put_process(struct sampler *s, const struct numbers *n, uint64_t now_ns,
+                        struct buffer *out)
+{
+    double spent = (double)(n->process.cpu_ns - s->cpu_ns);
+    double passed = now_ns > s->at_ns ? (double)(now_ns - s->at_ns) : 1e9;
+    put_number(out, ",\"reservations\":", n->reservations.open);
+    put_number(out, ",\"held\":", n->counts.holding);
+    put_number(out, ",\"connections\":", of_clients(n->counts.open));
+    put_number(out, ",\"memory_bytes\":", n->process.resident_bytes);
+    put_fraction(out, ",\"cpu\":", spent / passed, 3);
+    put_number(out, ",\"generation\":", n->rules.generation);
+    buffer_put(out, n->shadow ? TEXT(",\"mode\":\"shadow\"") : TEXT(",\"mode\":\"enforce\""));
+}
+
+static void put_store(const struct numbers *n, struct buffer *out)
+{
+    uint64_t open = 0;
+    for (size_t i = 0; i < n->fleet.endpoints_count; i++) {
+        open += n->fleet.endpoints[i].open != 0;
+    }
+    if (n->server->fleet.fleet == NULL) {
+        buffer_put(out, TEXT(",\"store\":null"));
+        return;
+    }
+    buffer_put(out, TEXT(",\"store\":{\"up\":"));
+    buffer_put(out, n->fleet.up != 0 ? TEXT("true") : TEXT("false"));
+    put_number(out, ",\"nodes\":", n->fleet.nodes);
+    put_number(out, ",\"connections\":", n->fleet.links);
+    put_number(out, ",\"breakers_open\":", open);
+    buffer_put_char(out, '}');
+}
+
+/* ---- all ---- */
+
+static void put_all(struct sampler *s, const struct numbers *n, uint64_t now_ns, struct buffer *out)
+{
+    put_number(out, "{\"at_ms\":", now_ns / WEIR_MILLISECOND);
+    put_requests(s, &n->counts, out);
+    put_latency(s, &n->counts, out);
+    put_limits(s, n, out);
+    put_tables(n, out);
+    put_process(s, n, now_ns, out);
+    put_store(n, out);
+    buffer_put_char(out, '}');
+}
+
+void sample_put(struct sampler *s, const struct server *server, uint64_t now_ns, struct buffer *out)
+{
+    struct numbers n;
+    bool first = s->at_ns == 0;
+    if (numbers_read_briefly(server, &n)) {
+        put_all(s, &n, now_ns, out);
+        s->at_ns = now_ns;
+        s->cpu_ns = n.process.cpu_ns;
+        if (first || out->full) {
+            buffer_take(out, buffer_len(out));
+            out->full = false;
+        }
+    }
+    numbers_finish(&n);
+}
+
+void sampler_finish(struct sampler *s)
+{
+    free(s->limits);
+    *s = (struct sampler){.at_ns = 0};
+}

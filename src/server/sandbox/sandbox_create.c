@@ -1,0 +1,97 @@
+/* Makes a sandbox from the rules that a request brings. */
+#include "base/error.h"
+#include "rules/live/live.h"
+#include "server/admin/admin.h"
+#include "server/sandbox/job.h"
+#include "server/sandbox/rule_messages.h"
+#include "server/sandbox/sandboxes.h"
+#include "wire/jsontext.h"
+
+/* ---- the request ---- */
+
+#define EXPECTED "{\"rules\":\"...\"}, not empty, and nothing else"
+
+/* Finds the rules in {"rules":"..."}. Returns 0, WEIR_EINVAL or WEIR_ENOMEM. */
+static int read_rules(struct text body, struct arena *arena, struct text *yaml,
+                      struct weir_error *error)
+{
+    struct jsontext_flaw flaw;
+    struct text name;
+    struct text value;
+    struct text more;
+    if (!jsontext_check(&body, 8, &flaw)) {
+        return fail(error, WEIR_EINVAL,
+                    "the body is not JSON, expected " EXPECTED ": line %u, column %u: %s",
+                    flaw.line, flaw.column, flaw.words);
+    }
+    if (!jsontext_is(body, '{') || !jsontext_next_member(&body, &name, &value) ||
+        !text_is(name, "\"rules\"") || !jsontext_is(value, '"') || value.len == 2 ||
+        jsontext_next_member(&body, &name, &more)) {
+        return fail(error, WEIR_EINVAL, "expected " EXPECTED);
+    }
+    char *room = arena_room(arena, value.len);
+    *yaml = room != NULL ? jsontext_bytes(value, room) : (struct text){NULL, 0};
+    return room != NULL ? 0 : WEIR_ENOMEM;
+}
+
+/* ---- the reply ---- */
+
+static json_t *number_or_null(bool known, uint64_t number)
+{
+    return known ? json_integer((json_int_t)number) : json_null();
+}
+
+static int add_limit(void *arg, const struct weir_rules_limit *limit)
+{
+    bool rated = limit->count != WEIR_UNLIMITED;
+    bool token = limit->algorithm == WEIR_TOKEN_BUCKET;
+    bool leaky = limit->algorithm == WEIR_LEAKY_BUCKET;
+    json_t *one = json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o}", "name", limit->name,
+                            "tier", limit->tier, "algorithm", weir_algorithm_name(limit->algorithm),
+                            "rate", limit->rate, "count", number_or_null(rated, limit->count),
+                            "period_ms", number_or_null(rated, limit->period_ns / WEIR_MILLISECOND),
+                            "burst", number_or_null(rated && token, limit->burst), "queue",
+                            number_or_null(rated && leaky, limit->burst));
+    return json_array_append_new(arg, one) == 0 ? 0 : WEIR_ENOMEM;
+}
+
+static void reply_made(struct job *job)
+{
+    const struct sandbox *sandbox = job->sandbox;
+    char id[33];
+    json_t *limits = json_array();
+    int e = weir_rules_limits(sandbox->rules, add_limit, limits);
+    id_print(sandbox->id, id);
+    job_reply_json(job, 201,
+                   e == 0 ? json_pack("{s:s, s:I, s:O}", "sandbox", id, "expires_in_s",
+                                      (json_int_t)(job->server->sandboxes->idle_ms / 1000),
+                                      "limits", limits)
+                          : NULL);
+    json_decref(limits);
+}
+
+void sandbox_make(struct job *job)
+{
+    struct sandbox *sandbox = job->sandbox;
+    struct rule_messages messages = {json_array(), false};
+    struct arena arena = ARENA_INIT;
+    struct weir_error error = {0};
+    struct text yaml = {NULL, 0};
+    int e = read_rules(job->body, &arena, &yaml, &error);
+    if (e == 0) {
+        e = rules_open_sandbox(&sandbox->rules, yaml, rule_messages_add, &messages, &error);
+    }
+    if (e == 0) {
+        sandbox->shown.options.headers = sandbox->rules->started.server.headers;
+        sandbox->shown.options.auth_deny_status = job->server->options.auth_deny_status;
+        reply_made(job);
+    } else if (e == WEIR_ERULES) {
+        job_reply_problem(job, 422, error.text);
+        admin_put_messages(&job->reply, messages.list);
+    } else {
+        job_reply_failure(job, e, &error);
+    }
+    job->failed = job->status != 201;
+    arena_finish(&arena);
+    json_decref(messages.list);
+}

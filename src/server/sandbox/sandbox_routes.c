@@ -1,0 +1,100 @@
+/* Routes of sandboxes and checks: each begins a job. */
+#include "server/admin/admin.h"
+#include "server/sandbox/job.h"
+#include "server/sandbox/sandboxes.h"
+
+#define PREFIX "/v1/sandbox/"
+
+/* When a job of a sandbox has ended. */
+static void end_work(struct job *job)
+{
+    if (job->failed) {
+        sandbox_remove(job->sandbox);
+    }
+    sandbox_rest(job->sandbox, uv_now(&job->worker->loop));
+}
+
+/* Lets a job work on a sandbox, which is busy from now on. Returns false after a reply. */
+static bool begin_work(struct exchange *x, struct sandbox *sandbox, void (*run)(struct job *job))
+{
+    sandbox->busy = true;
+    return job_start(x, &(struct job){.run = run, .ended = end_work, .sandbox = sandbox});
+}
+
+static void run_create(struct exchange *x)
+{
+    struct sandboxes *s = x->server->sandboxes;
+    uint64_t now_ms = uv_now(&x->connection->worker->loop);
+    struct sandbox *sandbox = sandboxes_take(s, now_ms);
+    if (sandbox == NULL) {
+        http_reply_problem(x, 503,
+                           "found 32 sandboxes, expected at most 32: delete one, or wait until one "
+                           "has been idle for 5 minutes");
+        return;
+    }
+    if (begin_work(x, sandbox, sandbox_make)) {
+        admin_audit(x, "sandbox", LOG_COUNT("bytes", x->request->body.len));
+    } else {
+        sandbox_remove(sandbox);
+        sandbox_rest(sandbox, now_ms);
+    }
+}
+
+/* Returns the sandbox that the path names; NULL after a 404. */
+static struct sandbox *find(struct exchange *x)
+{
+    struct sandbox *sandbox =
+        sandboxes_find(x->server->sandboxes, text_after(x->request->path, strlen(PREFIX)));
+    if (sandbox == NULL) {
+        http_reply_problem(x, 404,
+                           "there is no such sandbox: it was deleted, was idle for too long, or "
+                           "its last step took too long");
+    }
+    return sandbox;
+}
+
+static void run_step(struct exchange *x)
+{
+    struct sandbox *sandbox = find(x);
+    if (sandbox == NULL) {
+        return;
+    }
+    if (sandbox->busy) {
+        http_reply_problem(x, 409, "the sandbox is at work: send the next step after the reply");
+    } else if (!begin_work(x, sandbox, sandbox_step)) {
+        sandbox->busy = false;
+    }
+}
+
+static void run_delete(struct exchange *x)
+{
+    struct sandbox *sandbox = find(x);
+    if (sandbox != NULL) {
+        sandbox_remove(sandbox);
+        http_reply(x, 204, NULL, NULL);
+    }
+}
+
+static void run_check(struct exchange *x)
+{
+    char decoded[HTTP_HEAD_MAX];
+    struct http_pair pair;
+    struct text query = x->request->query;
+    bool from_file = http_next_pair(&query, decoded, &pair);
+    if (from_file && (!text_is(pair.name, "source") || !text_is(pair.value, "file") ||
+                      query.len > 0 || x->request->body.len > 0)) {
+        http_reply_problem(x, 400, "expected rules in the body, or ?source=file and no body");
+        return;
+    }
+    (void)job_start(x, &(struct job){.run = check_rules_of, .from_file = from_file});
+}
+
+const struct http_route sandbox_routes[] = {
+    {"POST", "/v1/config/check", HTTP_AT, ROLE_ADMIN, run_check,
+     "checks a rule file without using it, and tells what it would change"},
+    {"POST", "/v1/sandbox", HTTP_AT, ROLE_ADMIN, run_create, "makes a sandbox: rules to try out"},
+    {"POST", "/v1/sandbox", HTTP_BELOW, ROLE_ADMIN, run_step,
+     "asks the rules of a sandbox, at times of your choice"},
+    {"DELETE", "/v1/sandbox", HTTP_BELOW, ROLE_ADMIN, run_delete, "removes a sandbox"},
+    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+};

@@ -1,0 +1,77 @@
+/*
+ * Sandboxes: rules that an operator tries out, beside those in use. Each has rules, tables and a time
+ * of its own, which only its steps move on; it has no store, no files and no state.
+ *
+ *   POST   /v1/sandbox       {"rules":"YAML"}: makes one (sandbox_create.c)
+ *   POST   /v1/sandbox/ID    {"asks":[...]}: one step (sandbox_step.c)
+ *   DELETE /v1/sandbox/ID
+ *   POST   /v1/config/check  checks rules without using them (check_file.c)
+ *
+ * S1  The table of sandboxes belongs to the operators' thread. A sandbox is `busy` while a job makes
+ *     it or takes a step; the job has its rules and its time then. Another step gets 409.
+ * S2  A busy sandbox is not freed: DELETE and the end of its idle life mark it, and the job's end
+ *     frees it.
+ * S3  Bounds: SANDBOXES_MAX sandboxes, each within CONFIG_SANDBOX_BYTES (rules/file/config.h);
+ *     SANDBOX_IDLE_MS without a step; SANDBOX_ASKS_MAX asks and SANDBOX_STEP_NS for each step.
+ */
+#ifndef WEIR_SERVER_SANDBOX_SANDBOXES_H
+#define WEIR_SERVER_SANDBOX_SANDBOXES_H
+
+#include "server/ask/reservations_id.h"
+#include "server/http/http_routes.h"
+
+#define SANDBOXES_MAX 32
+#define SANDBOX_IDLE_MS 300000
+#define SANDBOX_ASKS_MAX 512
+#define SANDBOX_STEP_NS WEIR_SECOND
+#define SANDBOX_TIME_MAX_MS UINT64_C(4102444800000) /* the largest virtual time: the year 2100 */
+
+struct sandbox {
+    bool used;   /* this place of the table is taken */
+    bool busy;   /* S1 */
+    bool doomed; /* S2 */
+    struct id id;
+    uint64_t touched_ms;      /* when it was made or its last step came, by the loop's clock */
+    struct weir_rules *rules; /* NULL while they are made */
+    uint64_t now_ns;          /* virtual time of its last ask */
+    struct server shown;      /* has the options by which header fields are written, nothing else */
+};
+
+struct sandboxes {
+    unsigned jobs;    /* that run or wait (job.h) */
+    uint64_t idle_ms; /* these two as in the options */
+    uint64_t step_ns;
+    struct sandbox at[SANDBOXES_MAX];
+};
+
+int sandboxes_create(struct sandboxes **sandboxes, const struct server_options *options,
+                     struct weir_error *error);
+void sandboxes_destroy(struct sandboxes *sandboxes); /* NULL is allowed; no job may run */
+
+/* Frees the sandboxes that have been idle for too long. */
+void sandboxes_expire(struct sandboxes *sandboxes, uint64_t now_ms);
+
+/* Takes a place for a sandbox that is being made, and is busy. NULL: all are taken, or the kernel
+ * gives no random numbers. */
+struct sandbox *sandboxes_take(struct sandboxes *sandboxes, uint64_t now_ms);
+
+/* Returns the sandbox with this id; NULL if there is none, or it is doomed. */
+struct sandbox *sandboxes_find(struct sandboxes *sandboxes, struct text id);
+
+/* Frees the sandbox, or lets the end of its job do so. */
+void sandbox_remove(struct sandbox *sandbox);
+
+/* Called when its job has ended: it is idle from now on, or freed. */
+void sandbox_rest(struct sandbox *sandbox, uint64_t now_ms);
+
+/* Tables of routes; `path` is NULL after the last row. */
+extern const struct http_route sandbox_routes[];
+
+/* ---- jobs ---- */
+
+struct job;
+void sandbox_make(struct job *job);   /* sandbox_create.c */
+void sandbox_step(struct job *job);   /* sandbox_step.c */
+void check_rules_of(struct job *job); /* check_file.c */
+
+#endif

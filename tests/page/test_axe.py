@@ -1,0 +1,55 @@
+"""axe-core, which looks for what people with disabilities stumble over, has no serious finding in any view."""
+# test-labels: long nosan
+# test-timeout: 600
+import os, shutil, subprocess, sys, tempfile
+from browser import Browser, link, serve, stories, until
+
+FOLDER = tempfile.mkdtemp()
+try:
+    subprocess.run(["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", FOLDER, "axe-core"], check=True, timeout=300,
+                   stdin=subprocess.DEVNULL)
+except (OSError, subprocess.SubprocessError) as e:
+    print("axe-core cannot be had:", e, file=sys.stderr)
+    sys.exit(77)
+with open(os.path.join(FOLDER, "node_modules", "axe-core", "axe.min.js")) as f:
+    AXE = f.read()
+shutil.rmtree(FOLDER)
+S = serve(rules="limits:\n  - {name: search, when: {path: /search/**}, key: [user], rate: 5/min}\n")
+B = Browser()
+RUN = "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations), e => done([{impact: 'error', id: String(e), nodes: []}]))"
+
+
+def findings(name):
+    B.js(AXE)
+    found = B.driver.execute_async_script(RUN)
+    return ["%s: %s: %s: %s" % (name, v["impact"], v["id"], "; ".join(n["html"][:160] for n in v["nodes"][:4]))
+            for v in found if v["impact"] not in ("minor", "moderate")]
+
+
+def no_view_has_a_serious_finding_light_or_dark():
+    B.open(link(S))
+    B.sees("Sign out", "header")
+    wait = {"live": "Rules in effect", "keys": "What the request meets", "play": "full", "try": "no problems"}
+    found = []
+    for name, words in wait.items():
+        for dark in (False, True):
+            B.scheme(dark, still=True)
+            B.view(name)
+            B.sees(words)
+            if name == "try":
+                B.click(".try-form button[type=submit]")
+                until("an answer", lambda: "HTTP/1.1" in B.text())
+                B.fill(".editor-area", "limits:\n  - {name: x, rate: often}\n")
+                B.sees("line 2")
+                B.fill(".editor-area", "limits:\n  - {name: x, key: [user], rate: 1/s}\n")
+                B.sees("no problems")
+            if name == "keys":
+                B.js("location.hash = '#/keys?path=/search/cats&user=alice'")
+                B.sees("of 5 left")
+            found += findings("%s, %s" % (name, "dark" if dark else "light"))
+            B.view("live")
+    assert found == [], "\n".join(found)
+
+
+stories(sys.modules[__name__])
+S.stop()

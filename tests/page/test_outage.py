@@ -1,0 +1,65 @@
+"""The page while something is down: the server, or the store of a fleet. Each function is a story."""
+# test-labels: nosan
+# test-timeout: 300
+import os, socket, subprocess, sys, tempfile
+from browser import WEIR, Browser, link, serve, stories, until
+
+B = Browser()
+RULES = "limits: [{name: api, when: {path: /api/**}, key: [user], rate: 1000/day}]\n"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def the_page_reconnects_after_the_server_was_restarted():
+    address = "127.0.0.1:%d" % free_port()
+    s = serve("--admin", address, rules=RULES)
+    B.open(link(s))
+    until("it is connected", lambda: B.text("#connection").strip().endswith("live"))
+    B.view("play")
+    until("a sandbox", lambda: B.value("[data-client=alice]", "remaining") == 10)
+    own = "http://%s/" % address
+    s.stop()
+    B.sees("has not answered", "#banner")
+    s = serve("--admin", address, rules=RULES)
+    until("it is connected again", lambda: B.text("#connection").strip().endswith("live"))
+    until("the banner goes", lambda: not B.text("#banner"))
+    until("calls are decided again", lambda: B.click("[data-client=alice] .spend") or (B.value("[data-client=alice]", "allowed") or 0) > 0)
+    B.open("about:blank")
+    B.check(own, network=True)
+    s.stop()
+
+
+def a_store_that_dies_is_seen_and_so_is_its_return():
+    folder = tempfile.mkdtemp()
+    port = free_port()
+
+    def redis():
+        return subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", folder], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    store = redis()
+    s = serve("--store", "redis://127.0.0.1:%d" % port, rules=RULES)
+    ask = [WEIR, "ask", "--http", s.address("http"), "path=/api/x", "user=alice"]
+    try:
+        B.open(link(s))
+        B.driver.refresh()
+        facts = ".facts:not([hidden]) + .rule ~ .facts"
+        until("the store is up", lambda: "up" in B.text(facts))
+        store.kill()
+        store.wait()
+        until("the store is down", lambda: subprocess.run(ask, stdout=subprocess.DEVNULL).returncode is not None and "down" in B.text(facts))
+        store = redis()
+        until("the store is back", lambda: subprocess.run(ask, stdout=subprocess.DEVNULL).returncode is not None and "up" in B.text(facts))
+        B.check(s)
+    finally:
+        store.kill()
+        store.wait()
+    s.stop()
+    os.rmdir(folder)
+
+
+stories(sys.modules[__name__])

@@ -1,0 +1,554 @@
+/* Streams of events: what each role gets, how many there are, and how they end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "base/clock.h"
+#include "server/net/access.h"
+#include "server/net/worker.h"
+#include "support/server/server_admin.h"
+
+#define RULES "limits: [{name: api, key: [user], rate: 1/day}]\n"
+#define ADMIN "Authorization: Bearer a-secret-of-operators\r\n"
+#define SAMPLE_MS 10
+
+static struct admin_world *world;
+static struct access *access_made;
+static char secrets[] = "/tmp/weir-events-XXXXXX"; /* the file of operators' secrets */
+static struct http_answer a;
+
+static void write_secrets(const char *text)
+{
+    FILE *f = fopen(secrets, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void start_rules(const char *rules, struct server_options o)
+{
+    struct access_sources from = {.file = {[ROLE_ADMIN] = secrets}};
+    struct weir_error error = {0};
+    write_secrets("a-secret-of-operators\n");
+    assert_int_equal(access_open(&access_made, &from, &error), 0);
+    o.access = access_made;
+    o.sample_ms = o.sample_ms != 0 ? o.sample_ms : SAMPLE_MS;
+    world = calloc(1, sizeof *world);
+    admin_world_start(world, rules, &o);
+}
+
+static void start_with(struct server_options o)
+{
+    start_rules(RULES, o);
+}
+
+static int start(void **state)
+{
+    start_with((struct server_options){.threads = 0});
+    return 0;
+}
+
+static int stop(void **state)
+{
+    if (world != NULL) {
+        admin_world_stop(world);
+    }
+    access_close(access_made);
+    free(world);
+    world = NULL;
+    access_made = NULL;
+    return 0;
+}
+
+/* ---- a client ---- */
+
+struct stream {
+    int fd;
+    char text[1 << 16]; /* that has come and was not looked at */
+    size_t len;
+    char name[32]; /* of the last event */
+    json_t *data;
+};
+
+/* Sends a request for a stream, with these fields. */
+static void ask_stream(struct stream *s, const char *method, const char *fields)
+{
+    char request[512];
+    *s = (struct stream){.fd = admin_connect(world)};
+    int n = snprintf(request, sizeof request, "%s /v1/events HTTP/1.1\r\nHost: localhost\r\n%s\r\n",
+                     method, fields);
+    http_send(s->fd, request, (size_t)n);
+}
+
+static void close_stream(struct stream *s)
+{
+    (void)close(s->fd);
+    json_decref(s->data);
+    s->data = NULL;
+}
+
+/* Reads more. Returns false at the end of the stream. */
+static bool read_more(struct stream *s)
+{
+    ssize_t n = recv(s->fd, s->text + s->len, sizeof s->text - 1 - s->len, 0);
+    assert_true(n >= 0);
+    s->len += (size_t)n;
+    s->text[s->len] = 0;
+    return n > 0;
+}
+
+/* Takes the text up to the next blank line. Returns false if the stream ends before. */
+static bool take_part(struct stream *s, const char *blank, char *part, size_t size)
+{
+    const char *found;
+    while ((found = strstr(s->text, blank)) == NULL) {
+        if (!read_more(s)) {
+            return false;
+        }
+    }
+    size_t n = (size_t)(found - s->text) + strlen(blank);
+    assert_true(n < size);
+    memcpy(part, s->text, n);
+    part[n] = 0;
+    memmove(s->text, s->text + n, s->len - n + 1);
+    s->len -= n;
+    return true;
+}
+
+/* Reads the next event. Returns false at the end of the stream. */
+static bool next_event(struct stream *s)
+{
+    static char part[1 << 16];
+    if (!take_part(s, "\n\n", part, sizeof part)) {
+        return false;
+    }
+    assert_int_equal(sscanf(part, "event: %31[a-z]\n", s->name), 1);
+    const char *data = strstr(part, "\ndata: ");
+    assert_non_null(data);
+    json_decref(s->data);
+    s->data = json_loads(data + strlen("\ndata: "), 0, NULL);
+    assert_non_null(s->data);
+    return true;
+}
+
+/* Opens a stream; its next event comes after `hello`. */
+static void open_stream(struct stream *s, const char *fields)
+{
+    char head[1024];
+    ask_stream(s, "GET", fields);
+    assert_true(take_part(s, "\r\n\r\n", head, sizeof head));
+    assert_non_null(strstr(head, "HTTP/1.1 200 OK\r\n"));
+    assert_non_null(strstr(head, "Content-Type: text/event-stream\r\n"));
+    assert_null(strstr(head, "Content-Length"));
+    assert_true(next_event(s));
+    assert_string_equal(s->name, "hello");
+}
+
+static void await(struct stream *s, const char *name)
+{
+    do {
+        assert_true(next_event(s));
+    } while (strcmp(s->name, name) != 0);
+}
+
+static const char *string_of(const struct stream *s, const char *name)
+{
+    return json_string_value(json_object_get(s->data, name));
+}
+
+/* Waits until a metric has the value. */
+static void await_metric(const char *series, double value)
+{
+    for (int i = 0; admin_metric(world, series) != value; i++) {
+        assert_in_range(i, 0, 100000);
+        (void)usleep(1000);
+    }
+}
+
+/* ---- tests ---- */
+
+static void a_stream_says_hello_and_then_sends_each_sample(void **state)
+{
+    static struct stream s;
+    open_stream(&s, "");
+    assert_string_equal(string_of(&s, "role"), "check");
+    assert_int_equal(json_integer_value(json_object_get(s.data, "every_ms")), SAMPLE_MS);
+    assert_int_equal(json_integer_value(json_object_get(s.data, "streams")), 1);
+    json_int_t last = 0;
+    for (int i = 0; i < 10; i++) {
+        await(&s, "sample");
+        json_int_t at = json_integer_value(json_object_get(s.data, "at_ms"));
+        assert_true(at >= last);
+        last = at;
+    }
+    admin_ask(world, "GET /v1/history", "", "", &a);
+    assert_int_equal(a.status, 200);
+    char text[64];
+    (void)snprintf(text, sizeof text, "{\"at_ms\":%lld,", (long long)last);
+    assert_non_null(strstr(a.body, text));
+    close_stream(&s);
+    await_metric("weir_event_streams", 0);
+}
+
+/* Causes what only admins may see: a denied key, a message with hostile text, a changed limit. */
+static void cause_news(void)
+{
+    for (int i = 0; i < 3; i++) {
+        admin_check(world, "{\"limit\":\"api\",\"key\":\"secret-key\"}", &a);
+    }
+    admin_world_write(world, "limits: [{name: api, key: [user], rate: '<img onerror>'}]\n");
+    admin_ask(world, "POST /v1/reload", ADMIN, "", &a);
+    assert_int_equal(a.status, 422);
+    admin_world_write(world, RULES);
+    admin_ask(world, "POST /v1/reload", ADMIN, "", &a);
+    assert_int_equal(a.status, 200);
+    admin_ask(world, "PUT /v1/mode", ADMIN, "{\"mode\":\"shadow\",\"limit\":\"api\"}", &a);
+    assert_int_equal(a.status, 200);
+    admin_ask(world, "PUT /v1/limits/more", ADMIN,
+              "{\"name\":\"more\",\"key\":[\"user\"],\"rate\":\"1/s\"}", &a);
+    assert_int_equal(a.status, 201);
+    admin_ask(world, "DELETE /v1/limits/more", ADMIN, "", &a);
+    assert_int_equal(a.status, 204);
+}
+
+static const struct {
+    const char *kind;
+    const char *text;
+} news[] = {{"reload failed", "the old rules stay: "},
+            {"reload", "generation 2"},
+            {"mode", "api: shadow"},
+            {"limit", "more: added"},
+            {"limit", "more: removed"}};
+
+#define NEWS (sizeof news / sizeof news[0])
+
+static void admins_see_texts_messages_and_keys(void **state)
+{
+    static struct stream s;
+    open_stream(&s, ADMIN);
+    assert_string_equal(string_of(&s, "role"), "admin");
+    cause_news();
+    for (size_t i = 0; i < NEWS; i++) {
+        await(&s, "event");
+        assert_string_equal(string_of(&s, "kind"), news[i].kind);
+        assert_memory_equal(string_of(&s, "text"), news[i].text, strlen(news[i].text));
+        const json_t *messages = json_object_get(s.data, "messages");
+        if (i == 0) {
+            assert_non_null(strstr(json_string_value(json_array_get(messages, 0)),
+                                   ":1:41: found '<img onerror>'"));
+        }
+    }
+    await(&s, "top");
+    const json_t *denied = json_array_get(json_object_get(s.data, "denied"), 0);
+    assert_string_equal(json_string_value(json_object_get(denied, "key")), "secret-key");
+    close_stream(&s);
+    admin_ask(world, "GET /v1/history", ADMIN, "", &a);
+    assert_non_null(strstr(a.body, "<img onerror>"));
+}
+
+static void clients_of_the_role_check_see_neither(void **state)
+{
+    static struct stream s;
+    open_stream(&s, "");
+    cause_news();
+    for (size_t i = 0; i < NEWS;) {
+        assert_true(next_event(&s));
+        assert_string_not_equal(s.name, "top");
+        if (strcmp(s.name, "event") == 0) {
+            assert_string_equal(string_of(&s, "kind"), news[i].kind);
+            assert_int_equal(json_object_size(s.data), 2);
+            i++;
+        }
+    }
+    for (int i = 0; i < 5; i++) {
+        assert_true(next_event(&s));
+        assert_string_equal(s.name, "sample");
+    }
+    close_stream(&s);
+    admin_ask(world, "GET /v1/history", "", "", &a);
+    assert_int_equal(a.status, 200);
+    assert_non_null(strstr(a.body, "\"role\":\"check\""));
+    assert_non_null(strstr(a.body, "\"kind\":\"limit\"}"));
+    assert_null(strstr(a.body, "img"));
+    assert_null(strstr(a.body, "text"));
+    assert_null(strstr(a.body, "secret-key"));
+}
+
+static void the_129th_stream_is_refused_and_other_requests_are_not(void **state)
+{
+    static struct stream streams[SERVER_STREAMS];
+    static struct stream more;
+    char head[2048];
+    for (int i = 0; i < SERVER_STREAMS; i++) {
+        open_stream(&streams[i], i % 2 == 0 ? ADMIN : "");
+        assert_int_equal(json_integer_value(json_object_get(streams[i].data, "streams")), i + 1);
+    }
+    ask_stream(&more, "GET", "");
+    assert_true(take_part(&more, "\r\n\r\n", head, sizeof head));
+    assert_non_null(strstr(head, "HTTP/1.1 503 "));
+    assert_non_null(strstr(head, "application/problem+json"));
+    close_stream(&more);
+    for (int i = 0; i < 40; i++) { /* more than one address may have of the other connections */
+        admin_ask(world, "GET /v1/status", "", "", &a);
+        assert_int_equal(a.status, 200);
+    }
+    assert_int_equal(admin_metric(world, "weir_event_streams"), SERVER_STREAMS);
+    for (int i = 0; i < SERVER_STREAMS; i++) {
+        await(&streams[i], "sample");
+    }
+    close_stream(&streams[0]);
+    await_metric("weir_event_streams", SERVER_STREAMS - 1);
+    open_stream(&more, "");
+    await(&more, "sample");
+    close_stream(&more);
+    for (int i = 1; i < SERVER_STREAMS; i++) {
+        close_stream(&streams[i]);
+    }
+    await_metric("weir_event_streams", 0);
+    assert_int_equal(admin_metric(world, "weir_event_streams_dropped_total"), 0);
+}
+
+/* Neither is it closed by the times that other connections have. */
+static void an_open_stream_is_not_idle(void **state)
+{
+    static struct stream s;
+    (void)stop(state);
+    start_with(
+        (struct server_options){.idle_ms = 40, .request_ms = 40, .write_ms = 40, .sample_ms = 100});
+    open_stream(&s, "");
+    for (int i = 0; i < 5; i++) {
+        await(&s, "sample");
+    }
+    close_stream(&s);
+}
+
+static void a_slow_reader_is_dropped_and_told_and_others_go_on(void **state)
+{
+    static struct stream slow;
+    static struct stream other;
+    int small = 4096;
+    (void)stop(state);
+    start_with((struct server_options){.sample_ms = 1});
+    slow = (struct stream){.fd = admin_connect(world)};
+    assert_int_equal(setsockopt(slow.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+    static const char request[] = "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    http_send(slow.fd, request, strlen(request));
+    open_stream(&other, "");
+    while (admin_metric(world, "weir_event_streams_dropped_total") == 0) {
+        for (int i = 0; i < 100; i++) {
+            assert_true(next_event(&other));
+        }
+    }
+    assert_int_equal(admin_metric(world, "weir_event_streams_dropped_total"), 1);
+    assert_int_equal(admin_metric(world, "weir_event_streams"), 1);
+    int large = 1 << 20;
+    char head[1024];
+    assert_int_equal(setsockopt(slow.fd, SOL_SOCKET, SO_RCVBUF, &large, sizeof large), 0);
+    assert_true(take_part(&slow, "\r\n\r\n", head, sizeof head));
+    while (next_event(&slow)) {
+    }
+    assert_string_equal(slow.name, "dropped");
+    assert_non_null(strstr(string_of(&slow, "why"), "not fetched fast enough"));
+    await(&other, "sample");
+    close_stream(&other);
+    close_stream(&slow);
+}
+
+static void a_withdrawn_secret_ends_its_streams(void **state)
+{
+    static struct stream admin;
+    static struct stream check;
+    open_stream(&admin, ADMIN);
+    open_stream(&check, "");
+    write_secrets("another-secret-of-operators\n");
+    assert_int_equal(server_reload(&world->server, NULL), 0);
+    while (next_event(&admin)) { /* the last thing it learns is not about the reload */
+        assert_true(strcmp(admin.name, "event") != 0);
+    }
+    assert_string_equal(admin.name, "dropped");
+    assert_non_null(strstr(string_of(&admin, "why"), "secrets were changed"));
+    await(&check, "event");
+    assert_string_equal(string_of(&check, "kind"), "reload");
+    await(&check, "sample");
+    close_stream(&admin);
+    close_stream(&check);
+}
+
+static void a_secret_that_stays_keeps_its_streams(void **state)
+{
+    static struct stream admin;
+    open_stream(&admin, ADMIN);
+    write_secrets("another-secret-of-operators\na-secret-of-operators\n");
+    assert_int_equal(server_reload(&world->server, NULL), 0);
+    await(&admin, "event");
+    assert_string_equal(string_of(&admin, "kind"), "reload");
+    assert_non_null(string_of(&admin, "text"));
+    await(&admin, "sample");
+    close_stream(&admin);
+}
+
+static void streams_end_at_once_when_the_server_stops(void **state)
+{
+    static struct stream s[3];
+    uint64_t took_ms = UINT64_MAX;
+    for (int i = 0; took_ms >= SERVER_LINGER_MS && i < 5; i++) { /* the machine may be busy */
+        if (i > 0) {
+            (void)start(state);
+        }
+        for (int k = 0; k < 3; k++) {
+            open_stream(&s[k], "");
+        }
+        uint64_t began = clock_boot_ns();
+        admin_world_stop(world);
+        took_ms = (clock_boot_ns() - began) / WEIR_MILLISECOND;
+        for (int k = 0; k < 3; k++) {
+            while (next_event(&s[k])) {
+            }
+            close_stream(&s[k]);
+        }
+        free(world);
+        world = NULL;
+        (void)stop(state);
+    }
+    assert_true(took_ms < SERVER_LINGER_MS);
+}
+
+static void head_gets_the_head_alone(void **state)
+{
+    static struct stream s;
+    char head[1024];
+    ask_stream(&s, "HEAD", "");
+    assert_true(take_part(&s, "\r\n\r\n", head, sizeof head));
+    assert_non_null(strstr(head, "Content-Type: text/event-stream\r\n"));
+    assert_null(strstr(head, "Content-Length"));
+    assert_false(read_more(&s));
+    assert_int_equal(s.len, 0);
+    close_stream(&s);
+}
+
+static void requests_after_a_stream_are_thrown_away(void **state)
+{
+    static struct stream s;
+    static const char more[] = "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    char request[512];
+    char head[1024];
+    s = (struct stream){.fd = admin_connect(world)};
+    int n = snprintf(request, sizeof request,
+                     "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n%s", more);
+    http_send(s.fd, request, (size_t)n);
+    assert_true(take_part(&s, "\r\n\r\n", head, sizeof head));
+    await(&s, "sample");
+    http_send(s.fd, more, strlen(more));
+    for (int i = 0; i < 5; i++) {
+        assert_true(next_event(&s)); /* each part is an event */
+    }
+    close_stream(&s);
+}
+
+static void a_stream_needs_the_role_check(void **state)
+{
+    static struct stream s;
+    char head[1024];
+    ask_stream(&s, "GET", "Authorization: Bearer wrong\r\n");
+    assert_true(take_part(&s, "\r\n\r\n", head, sizeof head));
+    assert_non_null(strstr(head, "HTTP/1.1 401 "));
+    close_stream(&s);
+    ask_stream(&s, "GET", "Origin: http://elsewhere.example\r\n");
+    assert_true(take_part(&s, "\r\n\r\n", head, sizeof head));
+    assert_non_null(strstr(head, "HTTP/1.1 403 "));
+    close_stream(&s);
+}
+
+/* ---- what pages cost ---- */
+
+#define PAGES 100
+#define LIMITS 64
+#define TICKS 40
+
+/* Returns the processor time of the operators' thread. */
+static uint64_t operators_cpu_ns(void)
+{
+    clockid_t clock;
+    struct timespec t;
+    pthread_t thread = world->server.workers[world->server.threads].thread;
+    assert_int_equal(pthread_getcpuclockid(thread, &clock), 0);
+    assert_int_equal(clock_gettime(clock, &t), 0);
+    return (uint64_t)t.tv_sec * WEIR_SECOND + (uint64_t)t.tv_nsec;
+}
+
+/* Fills rules with LIMITS limits, and a batch that asks each of them. */
+static void put_limits(char *rules, char *batch)
+{
+    size_t n = (size_t)sprintf(rules, "limits:\n");
+    size_t m = (size_t)sprintf(batch, "{\"requests\":[");
+    for (int i = 0; i < LIMITS; i++) {
+        n += (size_t)sprintf(rules + n, "  - {name: limit-%02d, key: [user], rate: 9/day}\n", i);
+        m += (size_t)sprintf(batch + m, "%s{\"limit\":\"limit-%02d\",\"key\":\"x\"}",
+                             i > 0 ? "," : "", i);
+    }
+    (void)sprintf(batch + m, "]}");
+}
+
+/* The bound is for samples that are a second apart; here they are closer, to save time. */
+static void a_hundred_pages_take_less_than_a_twentieth_of_a_processor(void **state)
+{
+    static struct stream streams[PAGES];
+    static char rules[LIMITS * 64];
+    static char batch[LIMITS * 64];
+    (void)stop(state);
+    put_limits(rules, batch);
+    start_rules(rules, (struct server_options){.sample_ms = 50});
+    for (int i = 0; i < PAGES; i++) {
+        open_stream(&streams[i], i % 2 == 0 ? ADMIN : "");
+    }
+    uint64_t before = operators_cpu_ns();
+    for (int tick = 0; tick < TICKS; tick++) {
+        admin_check_batch(world, batch, &a);
+        assert_int_equal(a.status, 200);
+        for (int i = 0; i < PAGES; i++) {
+            await(&streams[i], "sample");
+        }
+    }
+    uint64_t each_us = (operators_cpu_ns() - before) / WEIR_MICROSECOND / TICKS;
+    print_message("a sample to %d pages: %d us of processor time\n", PAGES, (int)each_us);
+    assert_in_range(each_us, 1, 50000);
+    for (int i = 0; i < PAGES; i++) {
+        close_stream(&streams[i]);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_stream_says_hello_and_then_sends_each_sample),
+        TEST(admins_see_texts_messages_and_keys),
+        TEST(clients_of_the_role_check_see_neither),
+        TEST(the_129th_stream_is_refused_and_other_requests_are_not),
+        TEST(an_open_stream_is_not_idle),
+        TEST(a_slow_reader_is_dropped_and_told_and_others_go_on),
+        TEST(a_withdrawn_secret_ends_its_streams),
+        TEST(a_secret_that_stays_keeps_its_streams),
+        TEST(streams_end_at_once_when_the_server_stops),
+        TEST(head_gets_the_head_alone),
+        TEST(requests_after_a_stream_are_thrown_away),
+        TEST(a_stream_needs_the_role_check),
+        TEST(a_hundred_pages_take_less_than_a_twentieth_of_a_processor),
+    };
+    int fd = mkstemp(secrets);
+    assert_true(fd >= 0);
+    (void)close(fd);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    (void)unlink(secrets);
+    return failed;
+}

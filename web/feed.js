@@ -1,0 +1,163 @@
+// One stream of events for the whole page: the samples of the last 15 minutes, what has happened, and whether the server
+// answers. The past comes from /v1/history at each connection, so that a gap closes by itself; then /v1/events goes on.
+//
+// Listeners: state, history (all samples are new), sample, event, top.
+
+import { api } from "./api.js";
+
+const SAMPLES_MAX = 900;
+const EVENTS_MAX = 50;
+const SILENCE_MS = 2500; // The server sends once a second; after this time without a byte it counts as gone.
+const BACKOFF_MS = [500, 1000, 2000, 4000];
+
+class Feed {
+    samples = [];
+    events = [];
+    top = null;
+    version = "";
+    // connecting, live, gone (no answer), refused (401, 403), full (too many streams), paused (the tab is hidden)
+    state = "connecting";
+    why = "";
+    lastAt = 0; // when the server was last heard, in the browser's clock
+    skew = 0; // the server's clock minus the browser's, in ms
+    #listeners = new Map();
+    #abort = null;
+    #attempt = 0;
+    #timer = 0;
+    #watch = 0;
+
+    on(name, listener) {
+        const list = this.#listeners.get(name) ?? new Set();
+        this.#listeners.set(name, list.add(listener));
+        return () => list.delete(listener);
+    }
+
+    #tell(name, value) {
+        this.#listeners.get(name)?.forEach((listener) => listener(value));
+    }
+
+    #setState(state, why = "") {
+        this.state = state;
+        this.why = why;
+        this.#tell("state", state);
+    }
+
+    start() {
+        document.addEventListener("visibilitychange", () => this.#visible());
+        api.addEventListener("secret", () => this.restart());
+        this.#visible();
+    }
+
+    // A hidden tab holds no stream: the server has room for a bounded number.
+    #visible() {
+        if (document.hidden) {
+            this.#stop();
+            this.#setState("paused");
+        } else if (!this.#abort) {
+            this.restart();
+        }
+    }
+
+    restart() {
+        this.#stop();
+        this.#attempt = 0;
+        this.#connect();
+    }
+
+    #stop() {
+        clearTimeout(this.#timer);
+        clearTimeout(this.#watch);
+        this.#abort?.abort();
+        this.#abort = null;
+    }
+
+    #heard(abort) {
+        this.lastAt = Date.now();
+        clearTimeout(this.#watch);
+        this.#watch = setTimeout(() => abort.abort("silent"), SILENCE_MS);
+    }
+
+    async #connect() {
+        const abort = new AbortController();
+        this.#abort = abort;
+        let problem = null;
+        try {
+            this.#watch = setTimeout(() => abort.abort("silent"), SILENCE_MS);
+            this.#takeHistory(await api.get("v1/history", { signal: abort.signal }));
+            this.#heard(abort);
+            await api.events("v1/events", abort.signal, (name, data) => {
+                this.#heard(abort);
+                this.#take(name, data);
+            });
+        } catch (e) {
+            problem = e;
+        }
+        if (this.#abort === abort) {
+            this.#stop();
+            this.#ended(problem);
+        }
+    }
+
+    #ended(problem) {
+        const status = problem?.status;
+        if ((status === 401 || status === 403) && api.secret) {
+            // Tell it before the secret goes: setting it restarts the feed without one.
+            this.#tell("refused", problem.message);
+            api.secret = null;
+            return;
+        }
+        if (status === 401 || status === 403) {
+            api.setRole(null);
+            this.#setState("refused", problem.message);
+        } else if (status === 503) {
+            this.#setState("full", problem.message);
+        } else {
+            this.#setState("gone", status ? problem.message : "");
+        }
+        const wait = BACKOFF_MS[Math.min(this.#attempt++, BACKOFF_MS.length - 1)];
+        this.#timer = setTimeout(() => this.#connect(), wait * (0.75 + 0.5 * Math.random()));
+    }
+
+    #takeHistory(history) {
+        this.samples = history.samples.slice(-SAMPLES_MAX);
+        this.events = history.events.slice(-EVENTS_MAX);
+        this.skew = history.now_ms - Date.now();
+        api.setRole(history.role);
+        this.#tell("history");
+        this.#tell("event");
+    }
+
+    #take(name, data) {
+        if (name === "hello") {
+            this.version = data.version;
+            this.#attempt = 0;
+            api.setRole(data.role);
+            this.#setState("live");
+        } else if (name === "sample") {
+            this.#takeSample(data);
+        } else if (name === "event") {
+            this.events = [...this.events, data].slice(-EVENTS_MAX);
+            this.#tell("event", data);
+        } else if (name === "top") {
+            this.top = data.denied;
+            this.#tell("top");
+        } else if (name === "dropped") {
+            this.why = data?.why ?? "";
+        }
+    }
+
+    #takeSample(sample) {
+        const last = this.samples.at(-1);
+        if (last && sample.at_ms <= last.at_ms) {
+            return;
+        }
+        this.samples.push(sample);
+        if (this.samples.length > SAMPLES_MAX) {
+            this.samples.shift();
+        }
+        this.skew = sample.at_ms - Date.now();
+        this.#tell("sample", sample);
+    }
+}
+
+export const feed = new Feed();

@@ -1,0 +1,417 @@
+// The key inspector: which limits a request would meet, and what its keys have left. Also what an operator changes: blocks,
+// charges, the kill switch, and the rules, whose changes are shown before a reload.
+
+import { feed } from "./feed.js";
+import { attributesIn, cutRules, partsOf } from "./rules.js";
+import { ask, badge, bar, code, empty, field, fill, h, panel, setText, table, toast } from "./dom.js";
+import { clock, duration, exact, plural, when, words } from "./format.js";
+
+export const title = "Keys";
+
+const POLL_MS = 1000;
+const VERDICTS = { allow: "ok", deny: "bad", never: "bad" };
+const verdictBadge = (verdict) => badge(VERDICTS[verdict] ?? "off", verdict ?? "not known");
+
+// ---- the request ----------------------------------------------------------
+
+const FIRST = ["path", "method", "ip", "user"];
+
+function requestForm(onchange) {
+    const suggestions = h("datalist", { id: "attribute-names" });
+    const rows = h("div", { class: "pairs" });
+    const cost = h("input", { type: "number", min: "1", step: "1", inputmode: "numeric", placeholder: "1" });
+    const form = h("form", {
+        oninput: () => onchange(),
+        onsubmit: (event) => {
+            event.preventDefault();
+            onchange(0);
+        },
+    }, h("div", { class: "pairs-head", "aria-hidden": "true" }, h("span", {}, "Attribute"), h("span", {}, "Value")), rows,
+    h("div", { class: "row" }, h("button", { type: "button", class: "small", onclick: () => add("", "").querySelector("input").focus() }, "Add an attribute")),
+    field("Cost", cost, "Units that the request takes; empty: as the rules say."),
+    h("button", { type: "submit", class: "primary" }, "Inspect"), suggestions);
+
+    function add(name, value) {
+        const row = h("div", { class: "pair" },
+            h("input", { class: "mono", value: name, "aria-label": "Name of the attribute", list: suggestions.id, spellcheck: "false", autocomplete: "off" }),
+            h("input", { class: "mono", value, "aria-label": name ? `Value of ${name}` : "Value", spellcheck: "false", autocomplete: "off", placeholder: "not in the request" }),
+            h("button", {
+                type: "button", class: "icon-button", "aria-label": "Remove the attribute",
+                onclick: () => {
+                    row.remove();
+                    onchange();
+                },
+            }, "×"));
+        rows.append(row);
+        return row;
+    }
+    return {
+        form,
+        add,
+        suggest(names) {
+            fill(suggestions, names.map((name) => h("option", { value: name })));
+            const present = [...rows.querySelectorAll(".pair input:first-child")].map((input) => input.value);
+            names.filter((name) => !present.includes(name)).slice(0, 8).forEach((name) => add(name, ""));
+        },
+        attributes() {
+            const pairs = [...rows.children].map((row) => [...row.querySelectorAll("input")].map((input) => input.value));
+            return Object.fromEntries(pairs.filter(([name, value]) => name && value));
+        },
+        cost: () => (cost.value ? Number(cost.value) : undefined),
+    };
+}
+
+// ---- one limit ------------------------------------------------------------
+
+// What a bucket holds, with fractions, from the time until it is full. Other algorithms do not refill evenly: null.
+function bucketLevel(limit, item, reset) {
+    const even = /bucket/.test(limit.algorithm) && item?.count > 0 && limit.quota !== null && reset !== null;
+    return even ? limit.quota - (reset * item.count) / item.period_ms : null;
+}
+
+function limitCard(limit, act) {
+    const level = bar(`What remains of ${limit.name}`);
+    level.element.classList.add("tall-bar");
+    const verdict = h("span");
+    const left = h("span", { class: "left" });
+    const retry = h("dd");
+    const reset = h("dd");
+    const blocked = h("p", { class: "blocked", hidden: true });
+    const unblock = h("button", { type: "button", class: "small", onclick: () => act("unblock", limit) }, "Unblock");
+    const nameable = limit.parts !== null;
+    const actions = [["reset", "Reset"], ["penalize", "Penalize …"], ["block", "Block …"]].map(([verb, text]) => h("button", { type: "button", class: verb === "block" ? "small danger" : "small", disabled: !nameable, onclick: () => act(verb, limit) }, text));
+    const facts = [limit.tier && `tier ${limit.tier}`, `${words(limit.algorithm)} ${limit.rate ?? ""}`, limit.consistency !== "local" && limit.consistency].filter(Boolean).join(" · ");
+    const element = h("article", { class: "limit-card", "aria-label": `Limit ${limit.name}` },
+        h("div", { class: "row" }, h("h3", {}, limit.name), limit.mode === "shadow" && badge("warn", "shadow"), h("span", { class: "note" }, facts), h("span", { class: "note mono push" }, limit.line ? `line ${limit.line}` : "added by PUT"), verdict),
+        h("div", { class: "row" }, h("span", { class: "muted" }, "key"), h("code", {}, limit.key), limit.parts?.length === 0 && h("span", { class: "note" }, "one for all requests")),
+        h("div", { class: "remaining" }, level.element, left), blocked,
+        h("div", { class: "row" }, h("dl", { class: "inline" }, h("div", {}, h("dt", {}, "Retry"), retry), h("div", {}, h("dt", {}, "Reset"), reset)), h("div", { class: "row push" }, unblock, actions)),
+        !nameable && h("p", { class: "hint" }, "The key holds a later alternative of its part. Changes can name only keys with the first one."));
+
+    // `now` is the answer, `age` the milliseconds since it came, `item` the limit in /v1/limits.
+    function update(now, age, item) {
+        const until = (ms) => (ms === null || ms < 0 ? ms : Math.max(0, ms - age));
+        const [retryMs, resetMs, blockedMs] = [until(now.retry_after_ms), until(now.reset_after_ms), until(now.blocked_ms)];
+        const isBlocked = now.blocked_ms !== 0 && blockedMs !== 0;
+        const exactLevel = isBlocked ? null : bucketLevel(now, item, resetMs);
+        const known = now.remaining !== null && now.remaining !== undefined;
+        const part = isBlocked ? 0 : (exactLevel ?? now.remaining) / now.quota;
+        if (verdict.dataset.verdict !== now.verdict) {
+            verdict.dataset.verdict = now.verdict;
+            fill(verdict, verdictBadge(now.verdict));
+        }
+        const units = exactLevel === null ? now.remaining : Math.max(0, Math.floor(exactLevel + 1e-6));
+        const debt = exactLevel !== null && exactLevel < -0.999 ? `, owes ${exact(Math.round(-exactLevel))}` : "";
+        const text = isBlocked ? "blocked" : known ? `${exact(units)} of ${exact(now.quota)} left${debt}` : "not known on this node";
+        setText(left, text);
+        level.set(known ? part : 0, text, isBlocked || part < 0.1 ? "bad" : part < 0.34 ? "warn" : "info");
+        level.element.classList.add("tall-bar");
+        setText(retry, !known ? "–" : retryMs === 0 ? "now" : retryMs === null ? "never" : `in ${duration(retryMs)}`);
+        setText(reset, !known ? "–" : resetMs === 0 ? "fresh" : resetMs === null ? "never" : `in ${duration(resetMs)}`);
+        blocked.hidden = !isBlocked;
+        unblock.hidden = !isBlocked || !nameable;
+        if (isBlocked) {
+            setText(blocked, now.blocked_ms < 0 ? "■ Blocked until it is unblocked" : `■ Blocked for ${duration(blockedMs)}, until ${when(Date.now() + blockedMs)}`);
+        }
+    }
+    return { element, update };
+}
+
+// ---- what operators change ------------------------------------------------
+
+const UNITS = { s: 1000, min: 60000, h: 3600000, day: 86400000 };
+
+export function readDuration(text) {
+    const found = /^(\d+(?:\.\d+)?)\s*(s|min|h|day)$/.exec(text.trim());
+    if (!found) {
+        throw new Error(`Found '${text}', expected a duration such as 30s, 10min, 2h or 7day, or nothing for a block without end.`);
+    }
+    return Math.round(Number(found[1]) * UNITS[found[2]]);
+}
+
+const naming = (limit) => ({ limit: limit.name, key: limit.parts, ...(limit.tier ? { tier: limit.tier } : {}) });
+
+const DIALOGS = {
+    block(limit, send) {
+        const time = h("input", { value: "10min", class: "mono", spellcheck: "false" });
+        const why = h("input", { maxlength: "200", placeholder: "for the list of blocks" });
+        return ask({
+            title: `Block ${limit.key}`, text: `Limit ${limit.name} then denies this key, whatever it has left.`, action: "Block", danger: true,
+            fields: [field("For how long", time, "30s, 10min, 2h, 7day; empty: until it is unblocked"), field("Why", why)],
+            submit: () => send({ ...(time.value.trim() ? { for_ms: readDuration(time.value) } : {}), ...(why.value ? { why: why.value } : {}) }),
+        });
+    },
+    penalize(limit, send) {
+        const units = h("input", { type: "number", min: "1", step: "1", value: "1" });
+        return ask({ title: `Penalize ${limit.key}`, text: `Takes units from the key, into debt if it has fewer left.`, action: "Penalize", danger: true, fields: [field("Units", units)], submit: () => send({ units: Number(units.value) }) });
+    },
+};
+const DONE = { block: "Blocked", unblock: "Unblocked", reset: "Reset", penalize: "Penalized" };
+
+// Returns a function that changes a key after its dialog, if it has one, and then calls `after`.
+function changer(api, after) {
+    return async (verb, limit) => {
+        const send = async (more = {}) => {
+            await api.post(`v1/keys/${verb}`, { ...naming(limit), ...more });
+            toast(`${DONE[verb]}: ${limit.key || "*"} of ${limit.name}`, "ok");
+            after();
+        };
+        try {
+            await (DIALOGS[verb] ? DIALOGS[verb](limit, send) : send());
+        } catch (e) {
+            toast(e.message, "bad");
+        }
+    };
+}
+
+function blocks(api, rules, act) {
+    const view = table("Blocked keys", [["Key"], ["Limit"], ["Until"], ["Why"], [""]]);
+    const none = empty("No key is blocked");
+    const more = h("p", { class: "note panel-body", hidden: true });
+    const box = panel("Blocked keys", {}, none, view.element, more);
+    const row = (block) => {
+        const parts = partsOf(rules().get(block.limit), block.key);
+        const end = block.until_ms === null ? "unblocked" : when(block.until_ms);
+        return h("tr", {}, h("td", { class: "key" }, block.key), h("td", {}, block.limit, block.tier && h("div", { class: "note" }, block.tier)), h("td", {}, end, block.banned && h("div", {}, badge("warn", "ban"))),
+            h("td", {}, block.why || "–", h("div", { class: "note" }, block.by)), h("td", { class: "num" }, parts && h("button", { type: "button", class: "small", onclick: () => act("unblock", { name: block.limit, tier: block.tier, key: block.key, parts }) }, "Unblock")));
+    };
+    async function load() {
+        const list = await api.get("v1/blocks");
+        none.hidden = list.blocks.length > 0;
+        view.element.hidden = list.blocks.length === 0;
+        const text = JSON.stringify(list.blocks.map((b) => [b.limit, b.key, b.until_ms]));
+        if (view.body.dataset.text !== text) {
+            view.body.dataset.text = text;
+            fill(view.body, list.blocks.map(row));
+        }
+        const unseen = list.left_out + list.unnamed;
+        more.hidden = unseen === 0;
+        setText(more, `${plural(unseen, "more key is", "more keys are")} blocked at most, whose names are not known.`);
+    }
+    return { element: box, load };
+}
+
+// ---- the kill switch ------------------------------------------------------
+
+function killSwitch(api, after) {
+    const body = h("div", { class: "panel-body stack" });
+    const box = panel("Kill switch", { note: "shadow counts and denies nothing" }, body);
+    let shown = "";
+
+    async function change(mode, limit) {
+        const what = limit ? `limit ${limit}` : "all limits";
+        const put = async () => {
+            await api.put("v1/mode", { mode, ...(limit ? { limit } : {}) });
+            toast(mode === "shadow" ? `Shadow: ${what} denies nothing now`.replace("limits denies", "limits deny") : `${what} again as the rules say`, "ok");
+            await load();
+            after();
+        };
+        if (mode === "shadow") {
+            await ask({ title: `Switch ${what} to shadow?`, text: "Requests are counted as before, and none is denied, until the switch is set back or the server starts again.", action: "Switch to shadow", danger: true, submit: put });
+        } else {
+            await put().catch((e) => toast(e.message, "bad"));
+        }
+    }
+    const row = (label, shadow, byRules, limit) => h("div", { class: "switch" }, h("span", {}, label), shadow ? badge("warn", "shadow") : badge("ok", "enforce"),
+        byRules ? h("span", { class: "note" }, "by the rules") : h("button", { type: "button", class: shadow ? "small" : "small danger", "aria-label": `${shadow ? "Enforce" : "Switch to shadow"}: ${label}`, onclick: () => change(shadow ? "enforce" : "shadow", limit) }, shadow ? "Enforce" : "Shadow …"));
+
+    async function load() {
+        const [mode, { limits }] = await Promise.all([api.get("v1/mode"), api.get("v1/limits")]);
+        const all = mode.mode === "shadow";
+        const names = new Map(limits.filter((l) => l.name !== "adhoc").map((l) => [l.name, l.shadow]));
+        const text = JSON.stringify([mode, [...names]]);
+        if (text !== shown) {
+            shown = text;
+            fill(body, row("All limits", all, false, null), !all && [...names].map(([name, byRules]) => row(name, byRules || mode.limits[name] === "shadow", byRules, name)));
+        }
+        return limits;
+    }
+    return { element: box, load };
+}
+
+// ---- reload ---------------------------------------------------------------
+
+const SEVERITY = { error: "bad", warning: "warn", note: "info" };
+
+function messageItem(message) {
+    const place = message.line ? `line ${message.line}${message.column ? `, column ${message.column}` : ""}` : "";
+    return typeof message === "string" ? h("li", { class: "mono" }, message) : h("li", {}, badge(SEVERITY[message.severity] ?? "off", message.severity), " ", place && h("span", { class: "muted" }, `${place}: `), message.text);
+}
+
+function reload(api, after) {
+    const result = h("div", { class: "stack", "aria-live": "polite" });
+    const go = h("button", { type: "button", class: "primary", hidden: true, onclick: () => run() }, "Reload now");
+    const look = h("button", { type: "button", onclick: () => compare() }, "Show what would change");
+    const box = panel("Reload", {}, h("div", { class: "panel-body stack" }, h("p", { class: "muted" }, "Reads rules and secrets again. The file on disk is first compared with the rules in effect."), result, h("div", { class: "row" }, look, go)));
+    const list = (messages) => messages.length > 0 && h("ul", { class: "messages" }, messages.map(messageItem));
+
+    async function compare() {
+        look.disabled = true;
+        try {
+            const found = await api.post("v1/config/check?source=file", "", { type: "application/yaml" });
+            go.hidden = !found.ok;
+            const changes = found.changes ?? [];
+            fill(result, list(found.messages), !found.ok && h("p", { class: "problem" }, "The file has errors: a reload would keep the old rules."),
+                found.ok && (changes.length > 0 ? h("ul", { class: "changes mono" }, changes.map((line) => h("li", {}, line))) : h("p", {}, "The file says what is in effect: a reload changes no limit.")));
+        } catch (e) {
+            fill(result, h("p", { class: "problem" }, e.message), list(e.messages ?? []));
+        }
+        look.disabled = false;
+    }
+    async function run() {
+        go.disabled = true;
+        try {
+            const done = await api.post("v1/reload");
+            fill(result, h("p", {}, badge("ok", `generation ${done.generation}`), ` reloaded at ${clock(Date.now())}`), list(done.messages));
+            go.hidden = true;
+            after();
+        } catch (e) {
+            fill(result, h("p", { class: "problem" }, e.message), list(e.messages.length > 1 ? e.messages : []));
+        }
+        go.disabled = false;
+    }
+    return { element: box };
+}
+
+// ---- the result -----------------------------------------------------------
+
+function results(act) {
+    const top = h("div", { class: "verdict" });
+    const cards = h("div", { class: "cards" });
+    const others = table("Limits that do not apply", [["Limit"], ["Line", "num"], ["Why it does not apply"]]);
+    const rest = h("div", {}, h("h3", { class: "rest-title" }, "Do not apply"), others.element);
+    const start = empty("Describe a request", "Type attributes, for example path and user. The answer charges nothing.");
+    const box = panel("What the request meets", {}, h("div", {}, start, top, cards, rest));
+    let shape = "";
+    let drawn = [];
+    let answer = null;
+    let came = 0;
+    let items = [];
+
+    function build() {
+        const met = answer.limits.filter((l) => l.applies);
+        const missed = answer.limits.filter((l) => !l.applies);
+        drawn = met.map((limit) => ({ name: limit.name, card: limitCard(limit, act) }));
+        fill(cards, drawn.map((d) => d.card.element));
+        fill(others.body, missed.map((l) => h("tr", {}, h("td", {}, l.name), h("td", { class: "num" }, l.line ?? "–"), h("td", {}, l.why))));
+        rest.hidden = missed.length === 0;
+    }
+
+    function showTop() {
+        const by = answer.list ? `by the ${answer.list} list` : answer.limit ? (answer.verdict === "allow" ? `scarcest: ${answer.limit}` : `by ${answer.limit}`) : "no limit applies";
+        const text = JSON.stringify([answer.verdict, by, answer.reason, answer.attributes]);
+        if (top.dataset.text !== text) {
+            top.dataset.text = text;
+            fill(top, h("div", { class: "row" }, verdictBadge(answer.verdict), h("span", {}, by), answer.reason && answer.reason !== "limit" && h("span", { class: "muted" }, words(answer.reason))),
+                h("div", { class: "row chips" }, Object.entries(answer.attributes ?? {}).map(([name, value]) => h("span", { class: "chip" }, h("b", {}, name), String(value)))));
+        }
+    }
+    const tick = () => {
+        const age = performance.now() - came;
+        answer?.limits.filter((l) => l.applies).forEach((limit, i) => drawn[i]?.card.update(limit, age, items.find((item) => item.name === limit.name && item.tier === (limit.tier ?? ""))));
+    };
+    return {
+        element: box,
+        tick,
+        setItems: (list) => {
+            items = list;
+        },
+        set(next) {
+            answer = next;
+            came = performance.now();
+            [start.hidden, top.hidden, cards.hidden] = [true, false, false];
+            const now = JSON.stringify(next.limits.map((l) => [l.name, l.applies, l.key, l.tier, l.mode, l.why, l.rate]));
+            if (now !== shape) {
+                shape = now;
+                build();
+            }
+            showTop();
+            tick();
+        },
+        clear(...shown) {
+            answer = null;
+            shape = "";
+            fill(start, shown);
+            [start.hidden, top.hidden, cards.hidden, rest.hidden] = [false, true, true, true];
+        },
+    };
+}
+
+// ---- the view -------------------------------------------------------------
+
+export function open(main, api) {
+    let rules = new Map();
+    let timer = 0;
+    let wait = 0;
+    let closed = false;
+    const act = changer(api, () => turn());
+    const result = results(act);
+    const blocked = blocks(api, () => rules, act);
+    const mode = killSwitch(api, () => turn());
+    const again = reload(api, () => loadRules());
+    const form = requestForm((delay = 250) => {
+        clearTimeout(wait);
+        wait = setTimeout(() => inspect(), delay);
+    });
+    const given = new URLSearchParams(location.hash.split("?")[1] ?? "");
+    [...new Map([...FIRST.map((name) => [name, ""]), ...given])].forEach(([name, value]) => form.add(name, value));
+
+    let refused = ""; // the request that the server has refused: it is not sent again until it changes
+    async function inspect(again = false) {
+        const attributes = form.attributes();
+        const query = new URLSearchParams(attributes).toString();
+        const question = `${query} ${form.cost()}`;
+        if (again && question === refused) {
+            return;
+        }
+        refused = "";
+        history.replaceState(null, "", query ? `#/keys?${query}` : "#/keys");
+        if (Object.keys(attributes).length === 0) {
+            result.clear(h("p", { class: "empty-title" }, "Describe a request"), h("p", {}, "Type attributes, for example path and user. The answer charges nothing."));
+            return;
+        }
+        try {
+            const answer = await api.post("v1/explain", { attributes, ...(form.cost() === undefined ? {} : { cost: form.cost() }) });
+            answer.limits.filter((l) => l.applies && l.parts === undefined).forEach((l) => {
+                l.parts = partsOf(rules.get(l.name), l.key);
+            });
+            if (!closed) {
+                result.set(answer);
+            }
+        } catch (e) {
+            if (e.status !== 0 && !closed) {
+                refused = question;
+                result.clear(h("p", { class: "empty-title" }, "The server refuses this request"), h("p", { class: "problem" }, e.message));
+            }
+        }
+    }
+    async function loadRules() {
+        rules = cutRules(await api.text("v1/config"));
+        form.suggest(attributesIn(rules));
+        await turn();
+    }
+    // One turn of all that is shown, and of the slower parts each fourth time; failures are the banner's to tell.
+    let turns = 0;
+    async function turn(all = true) {
+        clearTimeout(timer);
+        if (feed.state === "live") {
+            await Promise.allSettled([inspect(true), ...(all || ++turns % 4 === 0 ? [blocked.load(), mode.load().then(result.setItems)] : [])]);
+        }
+        if (!closed) {
+            clearTimeout(timer);
+            timer = setTimeout(turn, POLL_MS, false);
+        }
+    }
+    const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    const ticker = setInterval(result.tick, calm ? 1000 : 50);
+    main.append(h("div", { class: "inspect" }, h("div", { class: "stack" }, panel("A request", {}, h("div", { class: "panel-body" }, form.form))), h("div", { class: "stack" }, result.element)),
+        h("div", { class: "operate" }, blocked.element, mode.element, again.element));
+    result.clear(h("p", { class: "empty-title" }, "Describe a request"), h("p", {}, "Type attributes, for example path and user. The answer charges nothing. In a terminal: ", code("weir ctl explain path=/search/cats user=alice")));
+    loadRules().catch(() => turn());
+    return () => {
+        closed = true;
+        clearTimeout(timer);
+        clearTimeout(wait);
+        clearInterval(ticker);
+    };
+}

@@ -1,0 +1,424 @@
+// The live view: what the server decides now, and over the last 15 minutes. Counts need the role check, or none; keys, rules
+// and messages need the admin secret.
+
+import { feed } from "./feed.js";
+import { spark, timeChart } from "./draw.js";
+import { cutRules, requestFor, valueOf } from "./rules.js";
+import { badge, bar, code, empty, fill, h, panel, segmented, setText, table } from "./dom.js";
+import { bytes, clock, count, exact, micros, percent, plural, when, words } from "./format.js";
+
+export const title = "Live";
+
+const ALL = ""; // the choice of all requests, where a limit's name could be
+const ALLOW = { name: "allowed", colour: "--allow", fill: "fade" };
+const DENY = { name: "denied", colour: "--deny", fill: "solid" };
+const SHADOW = { name: "shadow", colour: "--shadow", fill: "stripes" };
+const FAILED = { name: "errors", colour: "--shadow", fill: "stripes" };
+const REQUESTS = [ALLOW, DENY, FAILED];
+const DECISIONS = [ALLOW, DENY, SHADOW];
+const LATENCY = [
+    { name: "p50", colour: "--p50" },
+    { name: "p99", colour: "--p99" },
+    { name: "p99.9", colour: "--p999" },
+];
+
+const requestsOf = (sample) => [sample.requests.allow, sample.requests.deny, sample.requests.error + sample.requests.overload];
+const decisionsOf = (sample, name) => sample.limits[name] ?? [0, 0, 0];
+const latencyOf = ({ latency_us: l }) => (l ? [l.p50, l.p99, l.p999] : [null, null, null]);
+
+// The samples of the last `seconds` as columns: one array of times, one of values for each series.
+function columns(seconds, pick) {
+    const to = feed.samples.at(-1)?.at_ms ?? Date.now() + feed.skew;
+    const from = to - seconds * 1000;
+    const samples = feed.samples.filter((s) => s.at_ms >= from);
+    const rows = samples.map(pick);
+    return { from, to, at: samples.map((s) => s.at_ms), values: [0, 1, 2].map((k) => rows.map((row) => row[k])) };
+}
+
+const sum = (values) => values.reduce((a, b) => a + (b ?? 0), 0);
+
+// ---- the numbers at the top -----------------------------------------------
+
+function tile(label) {
+    const value = h("span", { class: "tile-value" }, "–");
+    const unit = h("span", { class: "tile-unit" });
+    const note = h("div", { class: "tile-note" });
+    return {
+        element: h("div", { class: "tile" }, h("div", { class: "tile-label" }, label), h("div", { class: "tile-line" }, value, unit), note),
+        note,
+        set(text, newUnit, ...notes) {
+            setText(value, text);
+            setText(unit, newUnit);
+            if (notes.every((n) => typeof n === "string")) {
+                setText(note, notes.join(" · "));
+            }
+        },
+    };
+}
+
+function tiles() {
+    const requests = tile("Requests");
+    const denied = tile("Denied");
+    const latency = tile("Latency, p99");
+    const keys = tile("Keys");
+    const machine = tile("Processor");
+    const level = bar("Fullest table");
+    const fullest = h("div", { class: "tile-note" });
+    keys.element.append(level.element, fullest);
+    keys.note.remove();
+
+    function update() {
+        const s = feed.samples.at(-1);
+        if (!s) {
+            return;
+        }
+        const all = sum(Object.values(s.requests));
+        requests.set(count(all), "/s", `${count(s.requests.allow)} allowed`, s.requests.error + s.requests.overload > 0 ? `${count(s.requests.error)} errors, ${count(s.requests.overload)} overload` : "no errors");
+        denied.set(count(s.requests.deny), "/s", all ? `${percent(s.requests.deny, all)} of the requests` : "no requests");
+        const [value, unit] = s.latency_us ? micros(s.latency_us.p99).split(" ") : ["–", ""];
+        latency.set(value, unit, s.latency_us ? `p50 ${micros(s.latency_us.p50)}` : "no requests", ...(s.latency_us ? [`p99.9 ${micros(s.latency_us.p999)}`] : []));
+        keys.set(count(s.keys), `of ${count(s.capacity)}`);
+        const full = s.fullest?.percent ?? 0;
+        level.set(full / 100, `${Math.round(full)} %`, full >= 90 ? "bad" : full >= 75 ? "warn" : "info");
+        setText(fullest, s.fullest ? `fullest: ${s.fullest.limit}, ${percent(full, 100)}` : "no keys yet");
+        machine.set(s.cpu.toFixed(2), s.cpu === 1 ? "core" : "cores", `${bytes(s.memory_bytes)} memory`);
+    }
+    return { element: h("section", { class: "tiles panel", "aria-label": "Now" }, [requests, denied, latency, keys, machine].map((t) => t.element)), update };
+}
+
+// ---- charts ---------------------------------------------------------------
+
+const marksOf = () => feed.events.filter((e) => e.kind !== "limit").map((e) => ({ at: e.at_ms, text: e.text ? `${e.kind}: ${e.text}` : e.kind, bad: e.kind === "reload failed" }));
+
+function traffic(choice) {
+    const chart = timeChart({ label: "Requests per second", series: REQUESTS });
+    const all = h("button", { type: "button", class: "small", hidden: true, onclick: () => choice.choose(ALL) }, "All requests");
+    const box = panel("Requests per second", { actions: [all] }, h("div", { class: "panel-body" }, chart.element));
+    const heading = box.querySelector("h2");
+    let shown = ALL;
+
+    function update() {
+        if (shown !== choice.limit) {
+            shown = choice.limit;
+            const label = shown === ALL ? "Requests per second" : `${shown}: decisions per second`;
+            setText(heading, label);
+            chart.setSeries(shown === ALL ? REQUESTS : DECISIONS, label);
+            all.hidden = shown === ALL;
+        }
+        chart.set({ ...columns(choice.seconds, shown === ALL ? requestsOf : (s) => decisionsOf(s, shown)), marks: marksOf() });
+    }
+    return { element: box, update, close: chart.close };
+}
+
+function latency(choice) {
+    const chart = timeChart({ label: "Latency", series: LATENCY, format: micros, log: true });
+    return {
+        element: panel("Latency", { note: "time in the server" }, h("div", { class: "panel-body" }, chart.element)),
+        update: () => chart.set({ ...columns(choice.seconds, latencyOf), marks: marksOf() }),
+        close: chart.close,
+    };
+}
+
+// ---- limits ---------------------------------------------------------------
+
+// /v1/limits has an item for each tier; a row of the table is a limit.
+function byName(items) {
+    const limits = new Map();
+    items.forEach((item) => {
+        const limit = limits.get(item.name) ?? { name: item.name, rates: [], keys: 0, capacity: 0, blocks: 0, modes: new Set(), consistency: item.consistency };
+        if (item.rate) {
+            limit.rates.push(item.tier ? `${item.tier} ${item.rate}` : item.rate);
+        }
+        limit.keys += item.keys;
+        limit.capacity += item.capacity;
+        limit.blocks += item.blocks;
+        limit.modes.add(item.mode);
+        limits.set(item.name, limit);
+    });
+    return limits;
+}
+
+function limitRow(name, choice, admin) {
+    const cells = {
+        mode: h("span"),
+        rate: h("td", { class: "rate" }),
+        spark: h("canvas", { class: "spark", "aria-hidden": "true" }),
+        allow: h("td", { class: "num" }),
+        deny: h("td", { class: "num" }),
+        shadow: h("td", { class: "num" }),
+        share: h("td", { class: "num" }),
+        keys: h("span", { class: "num" }),
+        level: bar(`Table of ${name}`),
+    };
+    const button = h("button", { type: "button", class: "link", "aria-pressed": "false", title: `Show ${name} in the chart`, onclick: () => choice.choose(choice.limit === name ? ALL : name) }, name);
+    const row = h("tr", {}, h("th", { scope: "row" }, h("span", { class: "row" }, button, cells.mode)), admin && cells.rate, h("td", {}, cells.spark), cells.allow, cells.deny, cells.shadow, cells.share,
+        admin && h("td", {}, h("span", { class: "level" }, cells.keys, cells.level.element)));
+    return { row, cells, button };
+}
+
+function showCount(cell, value, kind) {
+    setText(cell, count(value));
+    cell.className = value > 0 ? `num ${kind}` : "num zero";
+}
+
+function limits(choice, api, admin) {
+    const titles = [["Limit"], admin && ["Rate"], ["Decisions", "picture"], ["Allowed /s", "num"], ["Denied /s", "num"], ["Shadow /s", "num"], ["Share denied", "num"], admin && ["Keys"]].filter(Boolean);
+    const view = table("Limits", titles);
+    const none = empty("No decisions yet", "Limits appear here with their first request. Try: ", code("weir ask path=/search/cats user=alice"));
+    const box = panel("Limits", {}, none, view.element);
+    const rows = new Map();
+    let items = new Map();
+    let timer = 0;
+
+    function names() {
+        const busy = new Map();
+        feed.samples.forEach((s) => Object.entries(s.limits).forEach(([name, n]) => busy.set(name, (busy.get(name) ?? 0) + sum(n))));
+        const known = [...items.keys()].filter((name) => name !== "adhoc" || busy.has(name));
+        return [...known, ...[...busy].filter(([name]) => !known.includes(name)).sort((a, b) => b[1] - a[1]).map(([name]) => name)];
+    }
+
+    function showItem(cells, item) {
+        if (!item) {
+            return;
+        }
+        setText(cells.rate, item.rates.join(", ") || "in each call");
+        const level = item.capacity ? item.keys / item.capacity : 0;
+        setText(cells.keys, count(item.keys));
+        cells.level.set(level, `${item.keys} of ${item.capacity} keys`, level >= 0.9 ? "bad" : level >= 0.75 ? "warn" : "info");
+        const mode = `${item.modes.has("shadow")} ${item.blocks}`;
+        if (cells.mode.dataset.mode !== mode) {
+            cells.mode.dataset.mode = mode;
+            fill(cells.mode, item.modes.has("shadow") && badge("warn", "shadow"), item.blocks > 0 && badge("bad", `${exact(item.blocks)} blocked`));
+        }
+    }
+
+    function showRow(name, { cells, row, button }) {
+        const data = columns(choice.seconds, (s) => decisionsOf(s, name));
+        const last = data.values.map((v) => v.at(-1) ?? 0);
+        const [allowed, denied, shadowed] = data.values.map(sum);
+        showCount(cells.allow, last[0], "");
+        showCount(cells.deny, last[1], "c-deny");
+        showCount(cells.shadow, last[2], "c-shadow");
+        setText(cells.share, percent(denied, allowed + denied + shadowed));
+        spark(cells.spark, data.at, DECISIONS.map((s, k) => ({ ...s, values: data.values[k] })), data.from, data.to);
+        button.setAttribute("aria-pressed", String(choice.limit === name));
+        row.classList.toggle("chosen", choice.limit === name);
+        showItem(cells, items.get(name));
+    }
+
+    function update() {
+        const now = names();
+        if (now.join("\n") !== [...rows.keys()].join("\n")) {
+            const old = new Map(rows);
+            rows.clear();
+            now.forEach((name) => rows.set(name, old.get(name) ?? limitRow(name, choice, admin)));
+            fill(view.body, [...rows.values()].map((r) => r.row));
+        }
+        none.hidden = now.length > 0;
+        view.element.hidden = now.length === 0;
+        rows.forEach((row, name) => showRow(name, row));
+    }
+
+    async function load() {
+        try {
+            items = byName((await api.get("v1/limits")).limits);
+            update();
+        } catch {
+            // The banner tells that the server is gone; the next turn asks again.
+        }
+        timer = setTimeout(load, 4000);
+    }
+    if (admin) {
+        load();
+    }
+    return { element: box, update, close: () => clearTimeout(timer) };
+}
+
+// ---- server and store -----------------------------------------------------
+
+function facts(list) {
+    const cells = new Map(list.map((name) => [name, h("dd", {}, "–")]));
+    return {
+        element: h("dl", { class: "facts" }, [...cells].map(([name, cell]) => h("div", {}, h("dt", {}, name), cell))),
+        set(name, ...value) {
+            const cell = cells.get(name);
+            const key = value.map((v) => v.textContent ?? v).join();
+            if (cell.dataset.key !== key) {
+                cell.dataset.key = key;
+                fill(cell, value);
+            }
+        },
+    };
+}
+
+function server() {
+    const here = facts(["Mode", "Rules", "Connections", "Reservations", "Held replies"]);
+    const store = facts(["Store", "Nodes", "Connections", "Breakers"]);
+    const alone = h("p", { class: "note" }, "No store: this node counts alone.");
+    const box = panel("Server", {}, h("div", { class: "panel-body stack" }, here.element, h("h3", { class: "rule" }, "Fleet"), store.element, alone));
+
+    function update() {
+        const s = feed.samples.at(-1);
+        if (!s) {
+            return;
+        }
+        here.set("Mode", s.mode === "shadow" ? badge("warn", "shadow") : badge("ok", "enforce"));
+        here.set("Rules", `generation ${exact(s.generation)}`);
+        here.set("Connections", exact(s.connections));
+        here.set("Reservations", exact(s.reservations));
+        here.set("Held replies", exact(s.held));
+        alone.hidden = s.store !== null;
+        store.element.hidden = s.store === null;
+        if (s.store) {
+            store.set("Store", s.store.up ? badge("ok", "up") : badge("bad", "down"));
+            store.set("Nodes", exact(s.store.nodes));
+            store.set("Connections", exact(s.store.connections));
+            store.set("Breakers", s.store.breakers_open ? badge("bad", `${s.store.breakers_open} open`) : badge("ok", "closed"));
+        }
+    }
+    return { element: box, update };
+}
+
+// ---- what has happened ----------------------------------------------------
+
+const KINDS = { reload: "ok", "reload failed": "bad", store: "warn", mode: "warn", limit: "info", start: "info" };
+
+function eventItem(event) {
+    const messages = event.messages?.filter((m) => !event.text?.includes(m)) ?? [];
+    return h("li", {}, h("div", { class: "row" }, h("time", { datetime: new Date(event.at_ms).toISOString() }, when(event.at_ms)), badge(KINDS[event.kind] ?? "off", event.kind)),
+        event.text && h("p", {}, event.text), messages.length > 0 && h("ul", { class: "messages mono" }, messages.map((m) => h("li", {}, m))));
+}
+
+function happened(admin) {
+    const list = h("ol", { class: "events" });
+    const body = h("div", { class: "tall", tabIndex: 0, role: "log", "aria-label": "What has happened" }, list);
+    const box = panel("Events", { note: admin ? null : "messages need the admin secret" }, body);
+    function update() {
+        fill(list, feed.events.length === 0 ? h("li", { class: "muted" }, "Nothing has happened since the start.") : [...feed.events].reverse().map(eventItem));
+    }
+    return { element: box, updateEvents: update };
+}
+
+// ---- with the admin secret ------------------------------------------------
+
+// `known` gives the rules, from which a request with the key is made: here the limit and the text of the key are known alone.
+function topDenied(known) {
+    const view = table("Keys that were denied most", [["Key"], ["Limit"], ["Denied", "num"]]);
+    const none = empty("No key has been denied");
+    const box = panel("Denied most", { note: "since the start, estimated" }, none, h("div", { class: "tall" }, view.element));
+    const rows = [];
+    // Rows are changed in place, so that a link keeps the focus.
+    const row = (n) => {
+        const link = h("a");
+        const level = bar("Share of the most", "bad");
+        const [limit, denied] = [h("td"), h("td", { class: "num" })];
+        rows[n] ??= { element: h("tr", {}, h("td", { class: "key" }, link, level.element), limit, denied), link, level, limit, denied };
+        return rows[n];
+    };
+    function update() {
+        const list = (feed.top ?? []).slice(0, 20);
+        none.hidden = list.length > 0;
+        view.element.hidden = list.length === 0;
+        const shown = list.map((item, n) => {
+            const r = row(n);
+            setText(r.link, item.key);
+            r.link.href = `#/keys?${requestFor(known().get(item.limit), item.key)}`;
+            setText(r.limit, item.limit);
+            setText(r.denied, exact(item.count));
+            r.denied.title = item.error ? `at most ${exact(item.error)} too many` : "";
+            r.level.set(item.count / (list[0].count || 1), exact(item.count));
+            return r.element;
+        });
+        if (shown.length !== view.body.children.length) {
+            fill(view.body, shown);
+        }
+    }
+    return { element: box, updateTop: update };
+}
+
+function rules(api) {
+    const body = h("div", { class: "rules" });
+    const box = panel("Rules in effect", {}, body);
+    let generation = -1;
+    let parts = new Map();
+
+    async function load() {
+        try {
+            const [yaml, explained, status] = await Promise.all([api.text("v1/config"), api.post("v1/explain", { attributes: {} }).catch(() => ({ limits: [] })), api.get("v1/status")]);
+            const lines = new Map(explained.limits.map((l) => [l.name, l.line]));
+            const file = status.config?.split("/").at(-1) ?? "rules";
+            setText(box.querySelector(".note"), status.config ?? "");
+            parts = cutRules(yaml);
+            const place = (name) => (lines.get(name) ? `${file}:${lines.get(name)}` : lines.has(name) ? "added by PUT" : "");
+            fill(body, [...parts].map(([name, text]) => h("details", {}, h("summary", {}, h("b", {}, name), h("span", { class: "note mono" }, rateOf(text)), h("span", { class: "note mono place" }, place(name))), h("pre", { tabIndex: 0 }, text.join("\n")))),
+                h("details", {}, h("summary", {}, h("span", { class: "muted" }, "The whole file, with its defaults")), h("pre", { tabIndex: 0 }, yaml)));
+        } catch (e) {
+            fill(body, empty("The rules could not be read", e.message));
+        }
+    }
+    function update() {
+        const now = feed.samples.at(-1)?.generation ?? 0;
+        if (now !== generation) {
+            generation = now;
+            load();
+        }
+    }
+    box.querySelector("h2").after(h("span", { class: "note" }));
+    return { element: box, update, known: () => parts };
+}
+
+const rateOf = (lines) => `${words(valueOf(lines, "algorithm"))} ${valueOf(lines, "rate")}`;
+
+// ---- the view -------------------------------------------------------------
+
+const RANGES = [["60", "1 min"], ["300", "5 min"], ["900", "15 min"]];
+
+export function open(main, api) {
+    const admin = api.role === "admin";
+    const recorded = feed.samples.length > 0 ? (feed.samples.at(-1).at_ms - feed.samples[0].at_ms) / 1000 : 0;
+    const choice = {
+        limit: ALL,
+        seconds: Number(RANGES.find(([seconds]) => recorded < seconds)?.[0] ?? 900),
+        choose(limit) {
+            choice.limit = limit;
+            update();
+        },
+    };
+    const now = tiles();
+    const charts = [traffic(choice), latency(choice)];
+    const table = limits(choice, api, admin);
+    const file = admin && rules(api);
+    const secret = admin ? [topDenied(file.known), file] : [];
+    const side = [server(), happened(admin)];
+    const parts = [now, ...charts, table, ...secret, ...side];
+    const place = (name, list) => h("div", { class: name }, list.map((part) => part.element));
+    const update = () => parts.forEach((part) => part.update?.());
+    const range = segmented("Time shown", RANGES, String(choice.seconds), (value) => {
+        choice.seconds = Number(value);
+        update();
+    });
+    const past = h("span", { class: "note" });
+    const waiting = empty("Waiting for the first sample", "The server takes one a second.");
+    const grid = h("div", { class: "stack" }, now.element, place("charts", charts), h("div", { class: "charts" }, h("div", { class: "stack" }, table.element, admin && place("halves", secret)), place("side", side)));
+    const showPast = () => {
+        const n = feed.samples.length;
+        waiting.hidden = n > 0;
+        grid.hidden = n === 0;
+        setText(past, n > 0 ? `${plural(Math.max(1, Math.round((feed.samples.at(-1).at_ms - feed.samples[0].at_ms) / 60000)), "minute")} recorded, until ${clock(feed.samples.at(-1).at_ms)}` : "");
+    };
+    main.append(h("div", { class: "view-head" }, past, !admin && h("span", { class: "note" }, "Counts only. To see keys and rules, sign in with the link of ", code("weir ctl link")), range), waiting, grid);
+    const all = () => {
+        showPast();
+        update();
+    };
+    const tops = () => parts.forEach((part) => part.updateTop?.());
+    const events = () => parts.forEach((part) => part.updateEvents?.());
+    const off = [feed.on("history", all), feed.on("sample", all), feed.on("event", events), feed.on("top", tops)];
+    all();
+    events();
+    tops();
+    return () => {
+        off.forEach((stop) => stop());
+        parts.forEach((part) => part.close?.());
+    };
+}
