@@ -25,7 +25,9 @@ static void answer_some(const struct slow_place *place, uint64_t most)
 static void on_wake(uv_async_t *async)
 {
     struct slow_place *place = async->data;
-    answer_some(place, __atomic_exchange_n(&place->due, 0, __ATOMIC_ACQ_REL));
+    uint64_t due = threads_get(&place->due);
+    answer_some(place, due);
+    (void)threads_add(&place->due, (uint64_t)0 - due); /* slow_answer() waits for this */
 }
 
 static int open_place(struct weir_fleet *fleet, uv_loop_t *loop, void **where,
@@ -143,6 +145,15 @@ void slow_answer(struct slow_scene *s, uint64_t n)
         if (s->places[i].used) {
             (void)threads_add(&s->places[i].due, n);
             (void)uv_async_send(&s->places[i].wake);
+        }
+    }
+    /* Without this wait, a slow_await() that follows would meet its number halfway through these answers. */
+    for (unsigned i = 0; i < SLOW_PLACES; i++) {
+        for (unsigned tries = 0; s->places[i].used && threads_get(&s->places[i].due) > 0; tries++) {
+            if (tries == 60000) {
+                threads_fail(__FILE__, __LINE__, "questions are not answered within a minute");
+            }
+            pause_ms(1);
         }
     }
 }
