@@ -1,5 +1,5 @@
 /* What operators' verbs and reservations ask of a fleet whose answers come later. */
-#include "server/pending_story.h"
+#include "server/pending/pending_story.h"
 
 static struct http_answer a;
 

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/http_story.h"
+#include "server/http/http_story.h"
 
 static void a_pipeline_is_answered_in_its_order(void **state)
 {

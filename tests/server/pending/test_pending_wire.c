@@ -1,6 +1,6 @@
 /* Answers that come later, over HTTP; and what they say, also without the store. */
 #include "base/clock.h"
-#include "server/pending_story.h"
+#include "server/pending/pending_story.h"
 
 static struct http_answer a;
 

@@ -4,7 +4,7 @@
  */
 #include <sys/socket.h>
 
-#include "server/pending_story.h"
+#include "server/pending/pending_story.h"
 
 /* ---- RESP ---- */
 

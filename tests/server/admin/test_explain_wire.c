@@ -1,5 +1,5 @@
 /* POST /v1/explain and POST /v1/config/check. */
-#include "sandbox_story.h"
+#include "server/admin/sandbox_story.h"
 
 /* ---- explaining ---- */
 

@@ -1,7 +1,7 @@
 /* Sandboxes: rules that operators try out. Their decisions, their bounds, and how they end. */
 #include <pthread.h>
 
-#include "sandbox_story.h"
+#include "server/admin/sandbox_story.h"
 
 /* ---- deciding ---- */
 

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "server/http_story.h"
+#include "server/http/http_story.h"
 
 /* ---- one question ---- */
 

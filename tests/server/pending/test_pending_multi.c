@@ -4,7 +4,7 @@
  */
 #include <sys/socket.h>
 
-#include "server/pending_story.h"
+#include "server/pending/pending_story.h"
 
 /* Appends "['allow' 'api' 1000000 cost 0 0 0 '' 'limit']". */
 static void add_check(char *to, size_t size, unsigned cost)
