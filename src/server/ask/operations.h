@@ -16,6 +16,7 @@ enum ask_member {
     ASK_LIMIT,
     ASK_KEY,
     ASK_TIER,
+    ASK_BY,
     ASK_COST,
     ASK_MAX_WAIT,
     ASK_ATTRIBUTES,
