@@ -298,7 +298,7 @@ class Playground {
         this.everyone.hidden = !all;
         this.stage.replaceChildren(...this.cards.map((card) => card.element));
         this.stage.dataset.cards = this.cards.length;
-        this.timeline.style.height = `${timelineHeight(this.cards.length)}px`;
+        this.timeline.style.height = `${timelineHeight(this.cards.length)}rem`;
         this.rules.replaceChildren(...ruleLines(this.setup, algorithms).map((lines) => h("span", {}, lines)));
         setText(this.copied, "");
     }

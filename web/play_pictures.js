@@ -10,11 +10,15 @@
 
 const TAU = 2 * Math.PI;
 
-// Makes the canvas as sharp as the screen, and returns what draws on it in CSS pixels.
+// On large screens the style sheet makes text larger than this, and pictures grow with it.
+const USUAL_PX = 14;
+
+// Makes the canvas as sharp as the screen, and returns what draws on it in CSS pixels of a screen of usual size.
 export function prepare(canvas) {
-    const scale = Math.min(window.devicePixelRatio || 1, 3);
-    const width = canvas.clientWidth,
-        height = canvas.clientHeight;
+    const larger = parseFloat(getComputedStyle(document.documentElement).fontSize) / USUAL_PX;
+    const scale = Math.min(window.devicePixelRatio || 1, 3) * larger;
+    const width = canvas.clientWidth / larger,
+        height = canvas.clientHeight / larger;
     if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
         canvas.width = Math.round(width * scale);
         canvas.height = Math.round(height * scale);
@@ -388,6 +392,11 @@ function within(g, s, height, draw) {
     g.restore();
 }
 
+// Words that stay inside the strip: those of a narrow frame at its border would be cut off.
+function textWithin(g, s, words, x, y, colour) {
+    text(g, words, Math.max(s.left, Math.min(x, s.right - g.measureText(words).width)), y, colour);
+}
+
 const edges = (scene, k) => k * scene.period;
 
 // Fixed window: the frame lies on the time itself and moves away with it. At its end a new one begins, empty.
@@ -401,8 +410,8 @@ function fixedWindow(g, width, height, card, scene) {
         }
         baseline(g, s, scene);
         dots(g, s, card, scene, (mark) => mark.at >= edges(scene, k));
-        text(g, "this window", s.x(edges(scene, k)) + 5, s.top - 7, c.dim);
     });
+    textWithin(g, s, "this window", s.x(edges(scene, k)) + 5, s.top - 7, c.dim);
     nowLine(g, s, scene);
     gauge(g, width, height, card, scene);
 }
@@ -444,7 +453,7 @@ function slidingWindow(g, width, height, card, scene) {
         g.lineWidth = 2;
         g.strokeRect(s.x(scene.now - scene.period), s.top, scene.period * s.perMs, s.base - s.top);
         const share = Math.round(100 * (1 - (scene.now - edges(scene, k)) / scene.period));
-        text(g, "last window counts " + share + " %", s.left, s.top - 7, c.dim);
+        textWithin(g, s, "last window counts " + share + " %", s.left, s.top - 7, c.dim);
     });
     nowLine(g, s, scene);
     gauge(g, width, height, card, scene);
@@ -458,8 +467,8 @@ function slidingLog(g, width, height, card, scene) {
         frame(g, s.x(scene.now - scene.period), s.now, s, c.allow, c.soft);
         baseline(g, s, scene);
         dots(g, s, card, scene, (mark) => mark.at > scene.now - scene.period);
-        text(g, "the last period", s.x(scene.now - scene.period) + 4, s.top - 7, c.dim);
     });
+    textWithin(g, s, "the last period", s.x(scene.now - scene.period) + 4, s.top - 7, c.dim);
     nowLine(g, s, scene);
     gauge(g, width, height, card, scene);
 }
@@ -507,7 +516,7 @@ export function rolling(card, scene) {
 }
 
 const ROW = 74;
-export const timelineHeight = (rows) => 26 + rows * ROW;
+export const timelineHeight = (rows) => (26 + rows * ROW) / USUAL_PX; // in rem
 
 function steps(g, changes, x, y, from, to) {
     let before = 0;
