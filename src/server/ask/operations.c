@@ -28,9 +28,6 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
     [ASK_TIER] = {.name = "tier",
                   .kind = ASK_TEXT,
                   .about = "for limits with tiers; default: the limit's default tier"},
-    [ASK_BY] = {"by", ASK_TEXT, .least = 1,
-                .about = "for a key such as user|ip: the later alternative whose value is given, "
-                         "such as ip; several are separated by commas; default: the first one"},
     [ASK_COST] = {"cost", ASK_NUMBER, .least = 1, .most = UINT64_MAX,
                   .about = "units; default: the limit's own cost, or 1"},
     [ASK_MAX_WAIT] =
@@ -56,6 +53,9 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
                    .about = "units beyond the first that may be taken at once"},
     [ASK_COUNT] = {"count", ASK_NUMBER, 1, INT64_MAX, .about = "units that come back each period"},
     [ASK_PERIOD] = {"period_ms", ASK_NUMBER, 1, MS_MAX, .about = "the period"},
+    [ASK_BY] = {"by", ASK_TEXT, .least = 1,
+                .about = "for a key such as user|ip: the later alternative whose value is given, "
+                         "such as ip; several are separated by commas; default: the first one"},
 };
 
 void ask_init(struct ask *ask)

@@ -12,11 +12,11 @@
 
 /* ---- one request ---- */
 
+/* The numbers of members are fields of messages (weir.v1): new members go to the end. */
 enum ask_member {
     ASK_LIMIT,
     ASK_KEY,
     ASK_TIER,
-    ASK_BY,
     ASK_COST,
     ASK_MAX_WAIT,
     ASK_ATTRIBUTES,
@@ -29,6 +29,7 @@ enum ask_member {
     ASK_BURST,
     ASK_COUNT,
     ASK_PERIOD,
+    ASK_BY,
     ASK_MEMBERS
 };
 
