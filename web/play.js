@@ -4,8 +4,9 @@
 import { h, field, panel, segmented, setText } from "./dom.js";
 import { duration } from "./format.js";
 import { Card } from "./play_card.js";
-import { colours, drawTimeline, rolling, timelineHeight } from "./play_pictures.js";
+import { colours } from "./play_pictures.js";
 import { ALGORITHMS, CLIENTS, Clock, PRESETS, START, UNITS, ruleLines } from "./play_setup.js";
+import { drawTimeline, rolling, timelineHeight } from "./play_timeline.js";
 import { ASKS_MAX, Sandbox } from "./sandbox.js";
 
 export const title = "Playground";
