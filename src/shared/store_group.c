@@ -55,6 +55,17 @@ static unsigned next_piece(const struct group *g, unsigned i)
 #define FOR_PIECES(i, g)                                                                           \
     for (unsigned i = next_piece(g, 0); i < (g)->of->pieces_count; i = next_piece(g, i + 1))
 
+/* Notes the answer of a piece, if clients may be told of it and no other one binds. */
+static void show(const struct store_question *a, unsigned piece, const struct weir_answer *answer)
+{
+    struct weir_answer *shown = a->asked->shown;
+    if (shown != NULL && !a->pieces[piece].part->hidden &&
+        (shown->verdict == 0 || answer_binds(answer, shown))) {
+        *shown = *answer;
+        shown->limit = piece;
+    }
+}
+
 /* Notes that the group has its answer or its error. Units of an answer that the store has not given
  * are from this node's own part of the limit, and are not given back; where a full table charged
  * nothing, a refund would return units that other questions were charged. */
@@ -64,6 +75,9 @@ static void settle(struct group *g)
     g->charged = g->of->asked->verb == REMOTE_CHECK && g->error == 0 &&
                  g->answer.verdict == WEIR_ALLOW &&
                  (g->answer.flags & (REMOTE_DEGRADED | WEIR_FLAG_FULL)) == 0;
+    if (g->error == 0 && g->mode != REMOTE_LOCAL) {
+        show(g->of, g->answer.limit, &g->answer);
+    }
 }
 
 static void fail_pieces(struct group *g, uint64_t now_ns)
@@ -76,6 +90,7 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
         struct weir_answer answer;
         store_limit_failed(p->part, a->asked->verb, now_ns, &answer);
         answer.limit = i;
+        show(a, i, &answer);
         (void)answer_join(&g->answer, &answer, first);
         first = false;
     }
@@ -106,16 +121,23 @@ void group_failed(struct group *g, uint64_t now_ns)
 
 /* ---- answers without a call ---- */
 
-/* Returns true, with a DENY in *answer, if a remembered denial answers this question. */
+/* Returns true, with a DENY in *answer, if a denial of this cost is remembered. */
+static bool remembers(const struct store_limit *limit, const struct store_numbers *numbers,
+                      struct hash hash, uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
+{
+    return limit->deny_cache_ns != 0 &&
+           node_keys_deny(limit->shared->keys, hash, &numbers->params, cost, now_ns, answer);
+}
+
+/* The same for a denial that answers the question. */
 static bool denies(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,
                    uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
 {
-    if (limit->deny_cache_ns == 0 ||
-        !node_keys_deny(limit->shared->keys, hash, &numbers->params, cost, now_ns, answer)) {
-        return false;
+    bool denied = remembers(limit, numbers, hash, cost, now_ns, answer);
+    if (denied) {
+        count_shared(&limit->counts.remembered, 1);
     }
-    count_shared(&limit->counts.remembered, 1);
-    return true;
+    return denied;
 }
 
 unsigned part_ask(const struct remote_part *part, int mode, uint64_t now_ns,
@@ -139,6 +161,21 @@ unsigned part_ask(const struct remote_part *part, int mode, uint64_t now_ns,
                : 0;
 }
 
+/* Looks for a denial that clients may be told, besides the one that answers the question. */
+static void show_remembered(const struct group *g, uint64_t now_ns)
+{
+    const struct store_question *a = g->of;
+    FOR_PIECES(i, g)
+    {
+        const struct piece *p = &a->pieces[i];
+        struct weir_answer said;
+        if (!p->part->hidden &&
+            remembers(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &said)) {
+            show(a, i, &said);
+        }
+    }
+}
+
 static bool remembered(struct group *g, uint64_t now_ns)
 {
     const struct store_question *a = g->of;
@@ -151,6 +188,9 @@ static bool remembered(struct group *g, uint64_t now_ns)
         if (denies(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &g->answer)) {
             g->answer.limit = i;
             settle(g);
+            if (a->asked->shown != NULL) {
+                show_remembered(g, now_ns);
+            }
             return true;
         }
     }
@@ -248,6 +288,19 @@ static void note(const struct piece *p, bool plain, const struct weir_answer *an
     }
 }
 
+/* Reads the numbers of the limit that clients may be told, if the store has sent them. */
+static void read_told(const struct group *g, const struct store_reply *reply,
+                      const struct store_part *parts, const unsigned *index, uint64_t now_ns)
+{
+    const struct store_question *a = g->of;
+    struct weir_answer told;
+    if (a->asked->shown != NULL && script_told(reply, parts, &told)) {
+        unsigned piece = index[told.limit];
+        show(a, piece, &told);
+        note(&a->pieces[piece], store_question_is_plain(a->asked), &told, now_ns);
+    }
+}
+
 /* Reads the reply to the group's call. Returns 0, or WEIR_EIO if it is no answer to such a call. */
 static int read_reply(struct group *g, const struct store_reply *reply, uint64_t now_ns)
 {
@@ -271,6 +324,7 @@ static int read_reply(struct group *g, const struct store_reply *reply, uint64_t
         g->answer.limit = index[g->answer.limit];
         const struct piece *p = &a->pieces[g->answer.limit];
         note(p, store_question_is_plain(a->asked), &g->answer, now_ns);
+        read_told(g, reply, parts, index, now_ns);
     }
     return e;
 }
@@ -341,20 +395,27 @@ static void on_group(void *arg, enum client_end end, const struct store_reply *r
     }
 }
 
-/* Puts the debts that the verbs must know of (script_put_numbers()) after the arguments of the n
- * pieces, or nothing if there can be none. Returns how many arguments were put. */
-static unsigned put_beyond(struct buffer *b, const struct piece *pieces, const unsigned *index,
-                           size_t n)
+/* Puts what follows the arguments of the n pieces (script_put_numbers()): the debts that the verbs
+ * must know of, unless there can be none; and if `told` is set and of some pieces clients may not be
+ * told, of which they may. Returns how many arguments were put. */
+static unsigned put_more(struct buffer *b, const struct piece *pieces, const unsigned *index,
+                         size_t n, bool told)
 {
     int64_t beyond[WEIR_SEVERAL_MAX];
+    int64_t exposed[WEIR_SEVERAL_MAX];
+    size_t exposed_count = 0;
     bool any = false;
     for (size_t i = 0; i < n; i++) {
         const struct piece *p = &pieces[index[i]];
         bool synced = store_limit_mode(p->limit) == REMOTE_SYNCED;
         beyond[i] = synced ? (int64_t)sync_beyond(p->limit, &p->numbers->params) : 0;
         any = any || beyond[i] != 0;
+        exposed[i] = !p->part->hidden;
+        exposed_count += !p->part->hidden;
     }
-    return any ? script_put_numbers(b, beyond, n) : 0;
+    told = told && exposed_count > 0 && exposed_count < n;
+    unsigned count = any || told ? script_put_numbers(b, beyond, n) : 0;
+    return count + (told ? script_put_numbers(b, exposed, n) : 0);
 }
 
 static int send_group(struct group *g, uint64_t now_ns)
@@ -365,7 +426,7 @@ static int send_group(struct group *g, uint64_t now_ns)
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, keys, index);
     unsigned count = script_put_arguments(send_fresh(s), (unsigned)g->of->asked->verb, parts, n);
-    count += put_beyond(&s->arguments, g->of->pieces, index, n);
+    count += put_more(&s->arguments, g->of->pieces, index, n, g->of->asked->shown != NULL);
     return send_call(s, g->slot, script_for(&store_scripts, parts, n), count, 0, now_ns, on_group,
                      g);
 }
@@ -445,7 +506,7 @@ static void send_undo(struct store *s, const struct piece *p, uint64_t time_ns, 
                               .time_ns = time_ns};
     unsigned slot = s->cluster ? cluster_slot(part.key) : 0;
     unsigned count = script_put_arguments(send_fresh(s), SCRIPT_UNDO, &part, 1);
-    count += put_beyond(&s->arguments, p, &(unsigned){0}, 1);
+    count += put_more(&s->arguments, p, &(unsigned){0}, 1, false);
     if (send_call(s, slot, script_for(&store_scripts, &part, 1), count, send_unawaited(s, now_ns),
                   now_ns, on_undo, s->shared) != 0) {
         count_shared(&s->shared->refunds_lost, 1);
