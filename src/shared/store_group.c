@@ -41,31 +41,6 @@ struct buffer *send_fresh(struct store *s)
 
 /* ---- the end of a group ---- */
 
-/* Returns the first piece from `i` on that is in the group, or pieces_count if there is none. */
-static unsigned next_piece(const struct group *g, unsigned i)
-{
-    const struct store_question *a = g->of;
-    unsigned number = (unsigned)(g - a->groups);
-    while (i < a->pieces_count && a->pieces[i].group != number) {
-        i++;
-    }
-    return i;
-}
-
-#define FOR_PIECES(i, g)                                                                           \
-    for (unsigned i = next_piece(g, 0); i < (g)->of->pieces_count; i = next_piece(g, i + 1))
-
-/* Notes the answer of a piece, if clients may be told of it and no other one binds. */
-static void show(const struct store_question *a, unsigned piece, const struct weir_answer *answer)
-{
-    struct weir_answer *shown = a->asked->shown;
-    if (shown != NULL && !a->pieces[piece].part->hidden &&
-        (shown->verdict == 0 || answer_binds(answer, shown))) {
-        *shown = *answer;
-        shown->limit = piece;
-    }
-}
-
 /* Notes that the group has its answer or its error. Units of an answer that the store has not given
  * are from this node's own part of the limit, and are not given back; where a full table charged
  * nothing, a refund would return units that other questions were charged. */
@@ -75,8 +50,8 @@ static void settle(struct group *g)
     g->charged = g->of->asked->verb == REMOTE_CHECK && g->error == 0 &&
                  g->answer.verdict == WEIR_ALLOW &&
                  (g->answer.flags & (REMOTE_DEGRADED | WEIR_FLAG_FULL)) == 0;
-    if (g->error == 0 && g->mode != REMOTE_LOCAL) {
-        show(g->of, g->answer.limit, &g->answer);
+    if (g->of->asked->shown != NULL && g->error == 0 && g->mode != REMOTE_LOCAL) {
+        piece_show(g->of, g->answer.limit, &g->answer);
     }
 }
 
@@ -90,7 +65,7 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
         struct weir_answer answer;
         store_limit_failed(p->part, a->asked->verb, now_ns, &answer);
         answer.limit = i;
-        show(a, i, &answer);
+        piece_show(a, i, &answer);
         (void)answer_join(&g->answer, &answer, first);
         first = false;
     }
@@ -121,19 +96,11 @@ void group_failed(struct group *g, uint64_t now_ns)
 
 /* ---- answers without a call ---- */
 
-/* Returns true, with a DENY in *answer, if a denial of this cost is remembered. */
-static bool remembers(const struct store_limit *limit, const struct store_numbers *numbers,
-                      struct hash hash, uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
-{
-    return limit->deny_cache_ns != 0 &&
-           node_keys_deny(limit->shared->keys, hash, &numbers->params, cost, now_ns, answer);
-}
-
-/* The same for a denial that answers the question. */
+/* Returns true, with a DENY in *answer, if a remembered denial answers this question. */
 static bool denies(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,
                    uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
 {
-    bool denied = remembers(limit, numbers, hash, cost, now_ns, answer);
+    bool denied = store_limit_remembers(limit, numbers, hash, cost, now_ns, answer);
     if (denied) {
         count_shared(&limit->counts.remembered, 1);
     }
@@ -161,21 +128,6 @@ unsigned part_ask(const struct remote_part *part, int mode, uint64_t now_ns,
                : 0;
 }
 
-/* Looks for a denial that clients may be told, besides the one that answers the question. */
-static void show_remembered(const struct group *g, uint64_t now_ns)
-{
-    const struct store_question *a = g->of;
-    FOR_PIECES(i, g)
-    {
-        const struct piece *p = &a->pieces[i];
-        struct weir_answer said;
-        if (!p->part->hidden &&
-            remembers(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &said)) {
-            show(a, i, &said);
-        }
-    }
-}
-
 static bool remembered(struct group *g, uint64_t now_ns)
 {
     const struct store_question *a = g->of;
@@ -188,9 +140,7 @@ static bool remembered(struct group *g, uint64_t now_ns)
         if (denies(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &g->answer)) {
             g->answer.limit = i;
             settle(g);
-            if (a->asked->shown != NULL) {
-                show_remembered(g, now_ns);
-            }
+            group_show_remembered(g, now_ns);
             return true;
         }
     }
@@ -296,7 +246,7 @@ static void read_told(const struct group *g, const struct store_reply *reply,
     struct weir_answer told;
     if (a->asked->shown != NULL && script_told(reply, parts, &told)) {
         unsigned piece = index[told.limit];
-        show(a, piece, &told);
+        piece_show(a, piece, &told);
         note(&a->pieces[piece], store_question_is_plain(a->asked), &told, now_ns);
     }
 }
