@@ -157,7 +157,7 @@ static void clients_are_told_an_exposed_limit_whoever_decides_it(void **state)
         "  - {name: near, key: [user], rate: 7/week, consistency: local}\n";
     struct inbox in = {0};
     (void)sem_init(&in.came, 0, 0);
-    struct weir_fleet *fleet = fleet_open_at(world.url, 0, 0);
+    struct weir_fleet *fleet = fleet_open_at(world.url, 0, 10 * WEIR_SECOND);
     struct weir_rules *rules = open_text(fleet, hidden);
     for (unsigned i = 0; i < 4; i++) {
         ask_with(rules, (struct weir_rules_question){.flags = WEIR_RULES_SHOW}, &in);
