@@ -405,12 +405,15 @@ struct weir_rules_value {
     size_t len;
 };
 
-/* A key of one limit: as many parts as the limit's `key` has; for a|b, the value of a. */
+/* A key of one limit: as many parts as the limit's `key` has; for a|b, the value of a, or of b if
+ * `by` names it. */
 struct weir_rules_key {
     struct weir_rules_value limit;
     const struct weir_rules_value *parts;
     size_t parts_count;
     struct weir_rules_value tier; /* len 0: the default tier */
+    struct weir_rules_value by;   /* later alternatives whose values are given, separated by
+                                     commas: "b", "b,d"; len 0: none */
 };
 
 /* `consistency`, in the order of weir_fleet.h. */
@@ -452,7 +455,8 @@ WEIR_API int weir_rules_key_parts(struct weir_rules *rules, const char *limit, s
  * attributes, normalised in the same way. Rules cannot change while fn runs, so it must not wait,
  * fork, or call these rules. Overrides are found if they are by an attribute of the key.
  *
- * Returns what fn returned, or WEIR_ENOLIMIT; WEIR_EKEY for a wrong number of parts, or an empty part;
+ * Returns what fn returned, or WEIR_ENOLIMIT; WEIR_EKEY for a wrong number of parts, an empty part, or
+ * a name in `by` that is not in the limit's key;
  * WEIR_EATTRIBUTE; WEIR_EINVAL; WEIR_ENOTSUP if the rate is 0, because every request is denied.
  */
 WEIR_API int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key,

@@ -2,7 +2,7 @@
 // charges, the kill switch, and the rules, whose changes are shown before a reload.
 
 import { feed } from "./feed.js";
-import { attributesIn, cutRules, partsOf } from "./rules.js";
+import { attributesIn, cutRules, exampleFor, namingFor, namingOf } from "./rules.js";
 import { ask, badge, bar, code, empty, field, fill, h, panel, setText, table, toast } from "./dom.js";
 import { clock, duration, exact, plural, when, words } from "./format.js";
 
@@ -78,15 +78,14 @@ function limitCard(limit, act) {
     const reset = h("dd");
     const blocked = h("p", { class: "blocked", hidden: true });
     const unblock = h("button", { type: "button", class: "small", onclick: () => act("unblock", limit) }, "Unblock");
-    const nameable = limit.parts !== null;
+    const nameable = Boolean(limit.naming);
     const actions = [["reset", "Reset"], ["penalize", "Penalize …"], ["block", "Block …"]].map(([verb, text]) => h("button", { type: "button", class: verb === "block" ? "small danger" : "small", disabled: !nameable, onclick: () => act(verb, limit) }, text));
     const facts = [limit.tier && `tier ${limit.tier}`, `${words(limit.algorithm)} ${limit.rate ?? ""}`, limit.consistency !== "local" && limit.consistency].filter(Boolean).join(" · ");
     const element = h("article", { class: "limit-card", "aria-label": `Limit ${limit.name}` },
         h("div", { class: "row" }, h("h3", {}, limit.name), limit.mode === "shadow" && badge("warn", "shadow"), h("span", { class: "note" }, facts), h("span", { class: "note mono push" }, limit.line ? `line ${limit.line}` : "added by PUT"), verdict),
-        h("div", { class: "row" }, h("span", { class: "muted" }, "key"), h("code", {}, limit.key), limit.parts?.length === 0 && h("span", { class: "note" }, "one for all requests")),
+        h("div", { class: "row" }, h("span", { class: "muted" }, "key"), h("code", {}, limit.key), limit.naming?.key.length === 0 && h("span", { class: "note" }, "one for all requests")),
         h("div", { class: "remaining" }, level.element, left), blocked,
-        h("div", { class: "row" }, h("dl", { class: "inline" }, h("div", {}, h("dt", {}, "Retry"), retry), h("div", {}, h("dt", {}, "Reset"), reset)), h("div", { class: "row push" }, unblock, actions)),
-        !nameable && h("p", { class: "hint" }, "The key holds a later alternative of its part. Changes can name only keys with the first one."));
+        h("div", { class: "row" }, h("dl", { class: "inline" }, h("div", {}, h("dt", {}, "Retry"), retry), h("div", {}, h("dt", {}, "Reset"), reset)), h("div", { class: "row push" }, unblock, actions)));
 
     // `now` is the answer, `age` the milliseconds since it came, `item` the limit in /v1/limits.
     function update(now, age, item) {
@@ -129,8 +128,6 @@ export function readDuration(text) {
     return Math.round(Number(found[1]) * UNITS[found[2]]);
 }
 
-const naming = (limit) => ({ limit: limit.name, key: limit.parts, ...(limit.tier ? { tier: limit.tier } : {}) });
-
 const DIALOGS = {
     block(limit, send) {
         const time = h("input", { value: "10min", class: "mono", spellcheck: "false" });
@@ -152,7 +149,7 @@ const DONE = { block: "Blocked", unblock: "Unblocked", reset: "Reset", penalize:
 function changer(api, after) {
     return async (verb, limit) => {
         const send = async (more = {}) => {
-            await api.post(`v1/keys/${verb}`, { ...naming(limit), ...more });
+            await api.post(`v1/keys/${verb}`, { limit: limit.name, ...limit.naming, ...(limit.tier ? { tier: limit.tier } : {}), ...more });
             toast(`${DONE[verb]}: ${limit.key || "*"} of ${limit.name}`, "ok");
             after();
         };
@@ -170,10 +167,10 @@ function blocks(api, rules, act) {
     const more = h("p", { class: "note panel-body", hidden: true });
     const box = panel("Blocked keys", {}, none, view.element, more);
     const row = (block) => {
-        const parts = partsOf(rules().get(block.limit), block.key);
+        const naming = namingOf(rules().get(block.limit), block.key);
         const end = block.until_ms === null ? "unblocked" : when(block.until_ms);
         return h("tr", {}, h("td", { class: "key" }, block.key), h("td", {}, block.limit, block.tier && h("div", { class: "note" }, block.tier)), h("td", {}, end, block.banned && h("div", {}, badge("warn", "ban"))),
-            h("td", {}, block.why || "–", h("div", { class: "note" }, block.by)), h("td", { class: "num" }, parts && h("button", { type: "button", class: "small", onclick: () => act("unblock", { name: block.limit, tier: block.tier, key: block.key, parts }) }, "Unblock")));
+            h("td", {}, block.why || "–", h("div", { class: "note" }, block.by)), h("td", { class: "num" }, naming && h("button", { type: "button", class: "small", onclick: () => act("unblock", { name: block.limit, tier: block.tier, key: block.key, naming }) }, "Unblock")));
     };
     async function load() {
         const list = await api.get("v1/blocks");
@@ -280,7 +277,7 @@ function results(act) {
     const cards = h("div", { class: "cards" });
     const others = table("Limits that do not apply", [["Limit"], ["Line", "num"], ["Why it does not apply"]]);
     const rest = h("div", {}, h("h3", { class: "rest-title" }, "Do not apply"), others.element);
-    const start = empty("Describe a request", "Type attributes, for example path and user. The answer charges nothing.");
+    const start = empty("");
     const box = panel("What the request meets", {}, h("div", {}, start, top, cards, rest));
     let shape = "";
     let drawn = [];
@@ -320,7 +317,7 @@ function results(act) {
             answer = next;
             came = performance.now();
             [start.hidden, top.hidden, cards.hidden] = [true, false, false];
-            const now = JSON.stringify(next.limits.map((l) => [l.name, l.applies, l.key, l.tier, l.mode, l.why, l.rate]));
+            const now = JSON.stringify(next.limits.map((l) => [l.name, l.applies, l.key, l.naming, l.tier, l.mode, l.why, l.rate]));
             if (now !== shape) {
                 shape = now;
                 build();
@@ -331,7 +328,7 @@ function results(act) {
         clear(...shown) {
             answer = null;
             shape = "";
-            fill(start, shown);
+            fill(start, ...shown);
             [start.hidden, top.hidden, cards.hidden, rest.hidden] = [false, true, true, true];
         },
     };
@@ -356,6 +353,20 @@ export function open(main, api) {
     const given = new URLSearchParams(location.hash.split("?")[1] ?? "");
     [...new Map([...FIRST.map((name) => [name, ""]), ...given])].forEach(([name, value]) => form.add(name, value));
 
+    // What is shown while there is no request: one for each of the first limits, to begin with.
+    let described = "";
+    function describe() {
+        const examples = [...rules].map(([name, lines]) => [name, exampleFor(lines)]).filter(([, query]) => query).slice(0, 5);
+        const text = JSON.stringify(examples);
+        if (described === text) {
+            return;
+        }
+        described = text;
+        result.clear(h("p", { class: "empty-title" }, "Describe a request"), h("p", {}, "Type attributes, for example path and user. The answer charges nothing."),
+            h("p", {}, "In a terminal: ", code("weir ctl explain path=/search/cats user=alice")),
+            examples.length > 0 && h("p", { class: "row examples" }, "Or begin with a request that meets ", examples.map(([name, query]) => h("a", { href: `#/keys?${query}` }, name))));
+    }
+
     let refused = ""; // the request that the server has refused: it is not sent again until it changes
     async function inspect(again = false) {
         const attributes = form.attributes();
@@ -367,13 +378,17 @@ export function open(main, api) {
         refused = "";
         history.replaceState(null, "", query ? `#/keys?${query}` : "#/keys");
         if (Object.keys(attributes).length === 0) {
-            result.clear(h("p", { class: "empty-title" }, "Describe a request"), h("p", {}, "Type attributes, for example path and user. The answer charges nothing."));
+            describe();
             return;
         }
+        described = "";
         try {
             const answer = await api.post("v1/explain", { attributes, ...(form.cost() === undefined ? {} : { cost: form.cost() }) });
-            answer.limits.filter((l) => l.applies && l.parts === undefined).forEach((l) => {
-                l.parts = partsOf(rules.get(l.name), l.key);
+            if (answer.limits.some((l) => !rules.has(l.name))) { // it was added since
+                rules = cutRules(await api.text("v1/config"));
+            }
+            answer.limits.filter((l) => l.applies).forEach((l) => {
+                l.naming = namingFor(rules.get(l.name), answer.attributes);
             });
             if (!closed) {
                 result.set(answer);
@@ -406,7 +421,7 @@ export function open(main, api) {
     const ticker = setInterval(result.tick, calm ? 1000 : 50);
     main.append(h("div", { class: "inspect" }, h("div", { class: "stack" }, panel("A request", {}, h("div", { class: "panel-body" }, form.form))), h("div", { class: "stack" }, result.element)),
         h("div", { class: "operate" }, blocked.element, mode.element, again.element));
-    result.clear(h("p", { class: "empty-title" }, "Describe a request"), h("p", {}, "Type attributes, for example path and user. The answer charges nothing. In a terminal: ", code("weir ctl explain path=/search/cats user=alice")));
+    describe();
     loadRules().catch(() => turn());
     return () => {
         closed = true;

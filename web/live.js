@@ -93,7 +93,8 @@ const marksOf = () => feed.events.filter((e) => e.kind !== "limit").map((e) => (
 function traffic(choice) {
     const chart = timeChart({ label: "Requests per second", series: REQUESTS });
     const all = h("button", { type: "button", class: "small", hidden: true, onclick: () => choice.choose(ALL) }, "All requests");
-    const box = panel("Requests per second", { actions: [all] }, h("div", { class: "panel-body" }, chart.element));
+    const none = h("p", { class: "note" }, "No request has come yet. To send one, from a terminal: ", code("weir ask path=/search/cats user=alice"));
+    const box = panel("Requests per second", { actions: [all] }, h("div", { class: "panel-body" }, chart.element, none));
     const heading = box.querySelector("h2");
     let shown = ALL;
 
@@ -105,6 +106,7 @@ function traffic(choice) {
             chart.setSeries(shown === ALL ? REQUESTS : DECISIONS, label);
             all.hidden = shown === ALL;
         }
+        none.hidden = none.hidden || feed.samples.some((s) => Object.values(s.requests).some((n) => n > 0));
         chart.set({ ...columns(choice.seconds, shown === ALL ? requestsOf : (s) => decisionsOf(s, shown)), marks: marksOf() });
     }
     return { element: box, update, close: chart.close };

@@ -4,8 +4,9 @@
 import { h, field, panel, segmented, setText } from "./dom.js";
 import { duration } from "./format.js";
 import { Card } from "./play_card.js";
-import { colours, drawTimeline, rolling, timelineHeight } from "./play_pictures.js";
+import { colours } from "./play_pictures.js";
 import { ALGORITHMS, CLIENTS, Clock, PRESETS, START, UNITS, ruleLines } from "./play_setup.js";
+import { drawTimeline, rolling, timelineHeight } from "./play_timeline.js";
 import { ASKS_MAX, Sandbox } from "./sandbox.js";
 
 export const title = "Playground";
@@ -298,7 +299,7 @@ class Playground {
         this.everyone.hidden = !all;
         this.stage.replaceChildren(...this.cards.map((card) => card.element));
         this.stage.dataset.cards = this.cards.length;
-        this.timeline.style.height = `${timelineHeight(this.cards.length)}px`;
+        this.timeline.style.height = `${timelineHeight(this.cards.length)}rem`;
         this.rules.replaceChildren(...ruleLines(this.setup, algorithms).map((lines) => h("span", {}, lines)));
         setText(this.copied, "");
     }

@@ -1,4 +1,4 @@
-// Pictures of the playground on canvas: one for each algorithm, and the timeline of all of them.
+// Pictures of the playground on canvas, one for each algorithm.
 //
 // They show answers of the engine and decide nothing. Between two answers they only let time pass: what the engine says is
 // full again in 800 ms is drawn as full 800 ms later. All times are those of the sandbox, in milliseconds.
@@ -10,11 +10,15 @@
 
 const TAU = 2 * Math.PI;
 
-// Makes the canvas as sharp as the screen, and returns what draws on it in CSS pixels.
+// On large screens the style sheet makes text larger than this, and pictures grow with it.
+export const USUAL_PX = 14;
+
+// Makes the canvas as sharp as the screen, and returns what draws on it in CSS pixels of a screen of usual size.
 export function prepare(canvas) {
-    const scale = Math.min(window.devicePixelRatio || 1, 3);
-    const width = canvas.clientWidth,
-        height = canvas.clientHeight;
+    const larger = parseFloat(getComputedStyle(document.documentElement).fontSize) / USUAL_PX;
+    const scale = Math.min(window.devicePixelRatio || 1, 3) * larger;
+    const width = canvas.clientWidth / larger,
+        height = canvas.clientHeight / larger;
     if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
         canvas.width = Math.round(width * scale);
         canvas.height = Math.round(height * scale);
@@ -49,7 +53,7 @@ function disc(g, x, y, r) {
     g.fill();
 }
 
-function cross(g, x, y, r) {
+export function cross(g, x, y, r) {
     g.beginPath();
     g.moveTo(x - r, y - r);
     g.lineTo(x + r, y + r);
@@ -58,7 +62,7 @@ function cross(g, x, y, r) {
     g.stroke();
 }
 
-function text(g, words, x, y, colour, align = "left") {
+export function text(g, words, x, y, colour, align = "left") {
     g.fillStyle = colour;
     g.textAlign = align;
     g.fillText(words, x, y);
@@ -388,6 +392,11 @@ function within(g, s, height, draw) {
     g.restore();
 }
 
+// Words that stay inside the strip: those of a narrow frame at its border would be cut off.
+function textWithin(g, s, words, x, y, colour) {
+    text(g, words, Math.max(s.left, Math.min(x, s.right - g.measureText(words).width)), y, colour);
+}
+
 const edges = (scene, k) => k * scene.period;
 
 // Fixed window: the frame lies on the time itself and moves away with it. At its end a new one begins, empty.
@@ -401,8 +410,8 @@ function fixedWindow(g, width, height, card, scene) {
         }
         baseline(g, s, scene);
         dots(g, s, card, scene, (mark) => mark.at >= edges(scene, k));
-        text(g, "this window", s.x(edges(scene, k)) + 5, s.top - 7, c.dim);
     });
+    textWithin(g, s, "this window", s.x(edges(scene, k)) + 5, s.top - 7, c.dim);
     nowLine(g, s, scene);
     gauge(g, width, height, card, scene);
 }
@@ -444,7 +453,7 @@ function slidingWindow(g, width, height, card, scene) {
         g.lineWidth = 2;
         g.strokeRect(s.x(scene.now - scene.period), s.top, scene.period * s.perMs, s.base - s.top);
         const share = Math.round(100 * (1 - (scene.now - edges(scene, k)) / scene.period));
-        text(g, "last window counts " + share + " %", s.left, s.top - 7, c.dim);
+        textWithin(g, s, "last window counts " + share + " %", s.left, s.top - 7, c.dim);
     });
     nowLine(g, s, scene);
     gauge(g, width, height, card, scene);
@@ -458,8 +467,8 @@ function slidingLog(g, width, height, card, scene) {
         frame(g, s.x(scene.now - scene.period), s.now, s, c.allow, c.soft);
         baseline(g, s, scene);
         dots(g, s, card, scene, (mark) => mark.at > scene.now - scene.period);
-        text(g, "the last period", s.x(scene.now - scene.period) + 4, s.top - 7, c.dim);
     });
+    textWithin(g, s, "the last period", s.x(scene.now - scene.period) + 4, s.top - 7, c.dim);
     nowLine(g, s, scene);
     gauge(g, width, height, card, scene);
 }
@@ -477,142 +486,4 @@ export function drawCard(canvas, card, scene) {
     if (width > 0) {
         PICTURES[card.algorithm](g, width, height, card, scene);
     }
-}
-
-// ---- the timeline ----
-
-// The most that was admitted within any one period, as far as the marks reach, and what it is at each change:
-// [[time, units], ...]. A call counts from the time at which its caller acts.
-export function rolling(card, scene) {
-    const acts = card.marks.filter((m) => m.allowed && m.acts <= scene.now).sort((a, b) => a.acts - b.acts);
-    const changes = [];
-    let sum = 0,
-        most = 0,
-        oldest = 0;
-    const leave = (until) => {
-        while (oldest < acts.length && acts[oldest].acts + scene.period <= until) {
-            sum -= acts[oldest].cost;
-            changes.push([acts[oldest].acts + scene.period, sum]);
-            oldest++;
-        }
-    };
-    for (const mark of acts) {
-        leave(mark.acts);
-        sum += mark.cost;
-        most = Math.max(most, sum);
-        changes.push([mark.acts, sum]);
-    }
-    leave(scene.now);
-    return { changes, most, sum };
-}
-
-const ROW = 74;
-export const timelineHeight = (rows) => 26 + rows * ROW;
-
-function steps(g, changes, x, y, from, to) {
-    let before = 0;
-    for (const [at, sum] of changes) {
-        if (at <= from) {
-            before = sum;
-        }
-    }
-    g.moveTo(x(from), y(0));
-    g.lineTo(x(from), y(before));
-    for (const [at, sum] of changes) {
-        if (at <= from) {
-            continue;
-        }
-        g.lineTo(x(at), y(before));
-        g.lineTo(x(at), y(sum));
-        before = sum;
-    }
-    g.lineTo(x(to), y(before));
-    g.lineTo(x(to), y(0));
-}
-
-function row(g, card, scene, sums, tallest, top, x, from, right) {
-    const c = scene.colours,
-        base = top + ROW - 26,
-        high = ROW - 42;
-    const { changes, most } = sums;
-    const y = (units) => base - (high * units) / tallest;
-    // What was admitted within the last period, at each moment; amber where that is more than the quota.
-    const shape = () => {
-        g.beginPath();
-        steps(g, changes, x, y, from, scene.now);
-    };
-    shape();
-    g.fillStyle = c.soft;
-    g.fill();
-    g.save();
-    g.beginPath();
-    g.rect(x(from), top - 12, x(scene.now) - x(from), y(card.quota) - top + 12);
-    g.clip();
-    shape();
-    g.fillStyle = c.over;
-    g.fill();
-    g.restore();
-    g.setLineDash([4, 4]);
-    g.strokeStyle = c.dim;
-    g.lineWidth = 1;
-    g.beginPath();
-    g.moveTo(x(from), y(card.quota));
-    g.lineTo(right, y(card.quota));
-    g.stroke();
-    g.setLineDash([]);
-    // The calls: allowed above the line, denied below it.
-    g.lineWidth = 2;
-    for (const mark of card.marks) {
-        if (mark.allowed && mark.acts > from && mark.acts <= scene.now) {
-            g.strokeStyle = c.allow;
-            g.beginPath();
-            g.moveTo(x(mark.acts), base);
-            g.lineTo(x(mark.acts), base - 11);
-            g.stroke();
-        } else if (!mark.allowed && mark.at > from) {
-            g.strokeStyle = c.deny;
-            cross(g, x(mark.at), base + 7, 2.5);
-        }
-    }
-    g.strokeStyle = c.line;
-    g.lineWidth = 1;
-    g.beginPath();
-    g.moveTo(x(from), base + 0.5);
-    g.lineTo(right, base + 0.5);
-    g.stroke();
-    text(g, card.label, x(from) + 2, top + 2, c.ink);
-    text(g, `most within a period ${most}, quota ${card.quota}`, right - 2, top + 2, most > card.quota ? c.warn : c.dim, "right");
-}
-
-// All cards, one above the other, over the same time: up to `span` until now, but not before the beginning.
-export function drawTimeline(canvas, cards, scene, span) {
-    const { g, width } = prepare(canvas);
-    if (!width) {
-        return;
-    }
-    const c = scene.colours;
-    const from = Math.max(scene.now - span, scene.begin);
-    const x = (at) => 8 + ((width - 16) * (at - from)) / span;
-    const bottom = cards.length * ROW + 4;
-    g.strokeStyle = c.line;
-    g.lineWidth = 1;
-    for (let k = Math.ceil(from / scene.period); x(k * scene.period) < width; k++) {
-        g.setLineDash([2, 5]);
-        g.beginPath();
-        g.moveTo(x(k * scene.period), 4);
-        g.lineTo(x(k * scene.period), bottom);
-        g.stroke();
-        text(g, scene.label(k * scene.period), Math.min(Math.max(x(k * scene.period), 16), width - 24), bottom + 16, c.dim, "center");
-    }
-    g.setLineDash([]);
-    // All rows have one scale, so that they can be compared.
-    const sums = cards.map((card) => rolling(card, scene));
-    const tallest = Math.max(1, ...cards.map((card, i) => Math.max(sums[i].most, 1.15 * card.quota)));
-    cards.forEach((card, i) => row(g, card, scene, sums[i], tallest, 14 + i * ROW, x, from, width - 8));
-    g.strokeStyle = c.ink;
-    g.lineWidth = 1.5;
-    g.beginPath();
-    g.moveTo(x(scene.now), 4);
-    g.lineTo(x(scene.now), bottom);
-    g.stroke();
 }

@@ -59,15 +59,27 @@ function readKey(lines, text) {
     });
 }
 
-// What /v1/keys/* takes as the key; null if it cannot name it.
-export function partsOf(lines, text) {
-    const parts = readKey(lines, text);
-    return parts?.every((part) => part?.[2]) ? parts.map((part) => part[1]) : null;
+// What /v1/keys/* takes to name a key: its parts, and which of them are later alternatives (`ip` of user|ip).
+function naming(parts) {
+    const by = parts?.filter((part) => part && !part[2]).map((part) => part[0]).join(",");
+    return parts?.every(Boolean) ? { key: parts.map((part) => part[1]), ...(by ? { by } : {}) } : null;
 }
 
-// Attributes of a request that would meet the limit with this key; a guess where a condition has a pattern.
-export function requestFor(lines, text) {
-    const parts = readKey(lines, text)?.filter(Boolean) ?? [];
+// The same for a key that is known by its text alone, or by the attributes of a request; null if these do not tell it.
+export const namingOf = (lines, text) => naming(readKey(lines, text));
+export const namingFor = (lines, attributes) => naming(lines && keyOf(lines)?.map((names) => {
+    const name = names.find((n) => attributes[n] !== undefined);
+    return name && [name, attributes[name], name === names[0]];
+}));
+
+const request = (lines, parts) => {
     const conditions = conditionsOf(lines ?? []).map(([name, list]) => [name, list[0].replace(/\*+/g, "x")]);
-    return new URLSearchParams([...new Map([...conditions, ...parts.map(([name, value]) => [name, value])])]).toString();
-}
+    return new URLSearchParams([...new Map([...parts, ...conditions])]).toString();
+};
+
+// Attributes of a request that would meet the limit with this key; a guess where a condition has a pattern.
+export const requestFor = (lines, text) => request(lines, readKey(lines, text)?.filter(Boolean).map(([name, value]) => [name, value]) ?? []);
+
+// The same with a key that we make up.
+const MADE_UP = { ip: "203.0.113.7", method: "GET", path: "/", host: "example.com" };
+export const exampleFor = (lines) => request(lines, (keyOf(lines) ?? []).map(([name]) => [name, MADE_UP[name] ?? "alice"]));

@@ -80,6 +80,7 @@ class Trial {
     close() {
         this.closing.abort();
         clearTimeout(this.checking);
+        clearInterval(this.ticking);
         this.checkAbort?.abort();
         this.sandbox.close();
     }
@@ -158,6 +159,7 @@ class Trial {
             "aria-label": "Request", "aria-describedby": "try-hint", class: "mono", list: "try-examples" });
         this.problem = h("p", { class: "problem", role: "alert" });
         this.time = h("span", { class: "play-time" }, "time 0.0 s");
+        this.ticking = setInterval(() => this.rules !== null && this.showTime(), 1000); // it stands still until the first request
         this.results = h("div", { class: "try-results" }, empty("No request yet", "Press Enter to send one. Nothing reaches the live limits."));
         const form = h("form", { class: "try-form", onsubmit: (event) => {
             event.preventDefault();

@@ -3,10 +3,10 @@
 Nothing here waits for a fixed time: until() waits for a condition. Each story ends with Browser.check(), which fails if the
 console showed an error or if the page asked any other host for anything.
 """
-import atexit, json, os, shutil, sys, tempfile, time
+import atexit, json, os, random, shutil, socket, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.environ["WEIR_SOURCE_DIR"], "tests", "scripts"))
-from running import WEIR, Server, until  # noqa: E402, F401
+from running import PATIENCE, WEIR, Server  # noqa: E402, F401
 
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
@@ -20,6 +20,26 @@ SCREENSHOTS = os.path.join(os.environ["WEIR_BUILD_DIR"], "screenshots")
 
 # Text that a browser would run or load if a view ever took it for markup. It reports in the console, and by a request.
 HOSTILE = '<img src=x onerror="console.error(\'markup\')"><script>console.error("markup")</script>\'"&amp;</textarea>'
+
+
+def until(what, condition):
+    """As in running.py, but asks less often: each question is work for the browser, which has to draw meanwhile."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, "still not true: " + what
+        time.sleep(0.05)
+
+
+def free_port():
+    """Below those that the kernel gives to the connections of the browser, which would be in the way a moment later."""
+    while True:
+        port = random.randrange(12000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
 
 
 def serve(*options, rules=None, **more):
@@ -84,6 +104,7 @@ class Browser:
         height = self.js("return Math.min(document.documentElement.scrollHeight, 6000)")
         size = self.js("return [innerWidth, innerHeight]")
         self.resize(size[0], max(height, size[1]))
+        until("no colour is on its way to another", lambda: self.js("return !document.getAnimations().some((a) => a instanceof CSSTransition)"))
         self.driver.save_screenshot(os.path.join(SCREENSHOTS, name + ".png"))
         self.resize(*size)
 

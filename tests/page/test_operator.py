@@ -1,12 +1,13 @@
 """The page as an operator uses it: signing in, the live view, the key inspector, the keyboard. Each function is a story."""
 # test-labels: nosan
 # test-timeout: 300
-import subprocess, sys, urllib.error, urllib.request
+import json, subprocess, sys, time, urllib.error, urllib.request
 from selenium.webdriver.common.keys import Keys
 from browser import HOSTILE, SECRET, WEIR, Browser, link, serve, stories, until
 
 RULES = """limits:
   - {name: api, when: {path: /api/**}, key: [user], rate: 6/min}
+  - {name: search, when: {path: /search/**}, key: [user|ip, method], rate: 6/min}
   - {name: login, when: {method: POST, path: /login}, key: [ip], rate: 5/min}
 """
 S = serve("--no-watch", rules=RULES)
@@ -17,6 +18,12 @@ def ask(*attributes):
     """A request of a client; returns what it was told."""
     done = subprocess.run([WEIR, "ask", "--http", S.address("http"), *attributes], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.stdout
+
+
+def operate(method, path):
+    """A request of an operator besides those of the page; returns the body."""
+    fields = {"Authorization": "Bearer " + SECRET, "Content-Type": "application/json"}
+    return urllib.request.urlopen(urllib.request.Request("http://%s/v1/%s" % (S.address("admin"), path), b"" if method == "POST" else None, fields, method=method)).read()
 
 
 def flood(user, times=9):
@@ -61,8 +68,19 @@ def the_live_view_shows_limits_and_the_keys_that_are_denied_most():
     B.view("live")
     flood("alice")
     B.sees("api", "table.data")
-    B.sees("alice")
+    B.sees("alice", "td.key")
     B.sees("live", "#connection")
+    B.check(S)
+
+
+def a_newcomer_is_shown_a_request_for_each_limit():
+    B.view("keys")
+    B.sees("Describe a request")
+    B.click(".examples a[href*='login']")
+    B.sees("203.0.113.7", "article[aria-label='Limit login']")
+    B.view("live")
+    B.view("keys")
+    B.sees("Describe a request")
     B.check(S)
 
 
@@ -87,6 +105,34 @@ def a_key_is_inspected_blocked_and_unblocked():
     B.check(S)
 
 
+def a_key_of_a_later_alternative_is_blocked_and_unblocked():
+    inspect(path="/search/x", user="", ip="192.0.2.7", method="GET")
+    card = "article[aria-label='Limit search']"
+    B.sees("ip=192.0.2.7|GET", card)
+    press("Block …", card)
+    press("Block", "dialog")
+    B.sees("Blocked for", card)
+    request = ("path=/search/x", "ip=192.0.2.7", "method=GET")
+    assert "deny" in ask(*request), ask(*request)
+    B.sees("ip=192.0.2.7|GET", ".operate")
+    press("Unblock", ".operate")
+    until("it is unblocked", lambda: "Blocked for" not in B.text(card))
+    assert "allow" in ask(*request), ask(*request)
+    B.check(S)
+
+
+def times_are_those_of_the_viewers_zone():
+    for zone, hours in (("Asia/Kolkata", 5.5), ("America/Phoenix", -7)):  # zones without summer time
+        B.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": zone})
+        B.driver.refresh()
+        B.view("live")
+        start = json.loads(operate("GET", "history"))["events"][0]["at_ms"] / 1000 + hours * 3600
+        B.sees(time.strftime("%H:%M:%S", time.gmtime(start)), ".events")
+    B.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+    B.driver.refresh()
+    B.check(S)
+
+
 def a_reload_shows_first_what_it_would_change():
     S.write(RULES.replace("5/min", "7/min"))
     B.view("keys")
@@ -103,7 +149,7 @@ def a_reload_shows_first_what_it_would_change():
 def hostile_keys_reasons_and_messages_are_text_in_every_view():
     flood(HOSTILE)
     B.view("live")
-    B.sees("<img src=x")
+    until("its key", lambda: B.js("return [...document.querySelectorAll('td.key')].some((e) => e.innerText.includes('<img src=x'))"))
     inspect(path="/api/x", user=HOSTILE)
     card = "article[aria-label='Limit api']"
     B.sees("<img src=x", card)
@@ -117,12 +163,15 @@ def hostile_keys_reasons_and_messages_are_text_in_every_view():
     press("Show what would change")
     B.sees("The file has errors")
     B.sees("<img src=x", ".operate")
-    request = urllib.request.Request("http://%s/v1/reload" % S.address("admin"), b"", {"Authorization": "Bearer " + SECRET, "Content-Type": "application/json"}, method="POST")
     try:
-        urllib.request.urlopen(request)
+        operate("POST", "reload")
         raise AssertionError("bad rules are in effect")
     except urllib.error.HTTPError as e:
         assert e.code == 422, e.code
+    B.js("location.hash = '#/keys?' + new URLSearchParams([[arguments[0], 'x'], ['path', '/' + arguments[0]], ['method', 'x']])", HOSTILE)
+    B.sees("<img src=x")  # a link that somebody has made, with an attribute of this name
+    B.js("location.hash = '#/keys?' + new URLSearchParams([['path', '/' + arguments[0]]])", "<img src=x onerror=alert(1)>")
+    B.sees("path is /<img src=x", "main")
     B.view("live")
     B.sees("reload failed", ".events")
     B.sees("<img src=x", ".events")

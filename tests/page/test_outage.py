@@ -1,17 +1,11 @@
 """The page while something is down: the server, or the store of a fleet. Each function is a story."""
 # test-labels: nosan
 # test-timeout: 300
-import os, socket, subprocess, sys, tempfile
-from browser import WEIR, Browser, link, serve, stories, until
+import os, subprocess, sys, tempfile
+from browser import WEIR, Browser, free_port, link, serve, stories, until
 
 B = Browser()
 RULES = "limits: [{name: api, when: {path: /api/**}, key: [user], rate: 1000/day}]\n"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def the_page_reconnects_after_the_server_was_restarted():

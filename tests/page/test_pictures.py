@@ -1,4 +1,4 @@
-"""Writes build/screenshots/VIEW-{light,dark,narrow}.png, to be looked at. It fails if a view is wider than the window."""
+"""Writes build/screenshots/VIEW-{light,dark,narrow,wide}.png, to be looked at. It fails if a view is wider than the window."""
 # test-labels: nosan
 # test-timeout: 300
 import subprocess, sys
@@ -27,7 +27,7 @@ def traffic():
 
 
 def live():
-    B.sees("alice")
+    B.sees("alice", "td.key")
 
 
 def keys():
@@ -50,13 +50,13 @@ def try_rules():
     B.sees("HTTP/1.1 200")
 
 
-def every_view_is_drawn_light_dark_and_narrow():
+def every_view_is_drawn_light_dark_narrow_and_wide():
     traffic()
     B.open(link(S))
     for name, prepare in (("live", live), ("keys", keys), ("play", play), ("try", try_rules)):
         B.view(name)
         prepare()
-        for look, width, height, dark in (("light", 1280, 900, False), ("dark", 1280, 900, True), ("narrow", 360, 780, False)):
+        for look, width, height, dark in (("light", 1280, 900, False), ("dark", 1280, 900, True), ("narrow", 360, 780, False), ("wide", 3840, 2160, False)):
             B.resize(width, height)
             B.scheme(dark)
             until("the window has its size", lambda: B.js("return innerWidth") == width)

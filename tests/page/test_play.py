@@ -6,6 +6,7 @@ from browser import WEIR, Browser, link, serve, stories, until
 
 S = serve()
 B = Browser()
+B.open(link(S))
 ALICE, BOB = "[data-client=alice]", "[data-client=bob]"
 
 
@@ -35,7 +36,6 @@ def press(name):
 
 
 def a_click_takes_one_unit_and_the_bucket_refills():
-    B.open(link(S))
     fresh()
     B.click(ALICE + " .spend")
     until("one call is allowed", lambda: B.value(ALICE, "allowed") == 1)
@@ -47,7 +47,7 @@ def a_click_takes_one_unit_and_the_bucket_refills():
 
 
 def a_button_that_is_held_hammers_until_calls_are_denied_and_the_retry_comes_true():
-    fresh(count=5, each=20)
+    fresh(count=5, each=5)
     B.hold(ALICE + " .spend")
     until("a denial", lambda: B.value(ALICE, "denied") > 0)
     B.release()
@@ -72,7 +72,7 @@ def a_frame_sends_one_step_at_most():
             return real(url, ...more);
         };""")
     B.hold(ALICE + " .spend")
-    until("many calls", lambda: B.value(ALICE, "allowed") + B.value(ALICE, "denied") > 20)
+    until("many calls", lambda: B.value(ALICE, "allowed") + B.value(ALICE, "denied") > 8)
     B.release()
     steps = B.js("window.fetch = real; cancelAnimationFrame(counting); return Object.values(steps)")
     assert steps and max(steps) == 1, steps
@@ -80,7 +80,7 @@ def a_frame_sends_one_step_at_most():
 
 
 # Waits until the browser has drawn so many frames.
-FRAMES = "const done = arguments[0]; let n = 40; const next = () => --n ? requestAnimationFrame(next) : done(); next();"
+FRAMES = "const done = arguments[0]; let n = 15; const next = () => --n ? requestAnimationFrame(next) : done(); next();"
 
 
 def nothing_is_asked_while_nothing_moves_or_the_page_is_hidden():

@@ -284,6 +284,9 @@ def a_call_needs_the_secret_of_its_role():
     own = shown("the-secret-of-admin-0123456789", "weir-secret", "")
     assert w.limiter.Block(block, timeout=PATIENCE, metadata=own + shown("of-another-server")).blocked_ms == -1
     assert w.limiter.Check(request, timeout=PATIENCE, metadata=check).reason == v1.REASON_BLOCKED
+    block.by = "ip"  # the key has no alternatives
+    refused(grpc.StatusCode.INVALID_ARGUMENT, "by: found 'ip', expected at most one attribute of each part",
+            lambda: w.limiter.Block(block, timeout=PATIENCE, metadata=own))
     assert w.health("Check").status == health_pb2.HealthCheckResponse.SERVING  # a probe has no secret
     w.close()
     shutil.rmtree(folder)

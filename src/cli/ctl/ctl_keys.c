@@ -22,6 +22,9 @@ static void put_target(struct buffer *target, const struct ctl *ctl)
     if (ctl->tier != NULL) {
         put_parameter(target, "&tier=", ctl->tier);
     }
+    if (ctl->by != NULL) {
+        put_parameter(target, "&by=", ctl->by);
+    }
     buffer_put_char(target, 0);
 }
 
@@ -80,31 +83,32 @@ static int run_change(struct ctl *ctl)
     if ((ctl->row->takes & CTL_TAKES(CTL_UNITS)) != 0) {
         (void)json_object_set_new(body, "units", json_integer((json_int_t)ctl->units));
     }
-    if (ctl->why != NULL && json_object_set_new(body, "why", json_string(ctl->why)) != 0) {
+    if ((ctl->why != NULL && json_object_set_new(body, "why", json_string(ctl->why)) != 0) ||
+        (ctl->by != NULL && json_object_set_new(body, "by", json_string(ctl->by)) != 0)) {
         json_decref(body);
         body = NULL;
     }
     return ctl_send(ctl, "POST", target, body, print_done);
 }
 
-#define TIER CTL_TAKES(CTL_TIER)
+#define ONE_KEY (CTL_TAKES(CTL_TIER) | CTL_TAKES(CTL_BY))
 #define FOR CTL_TAKES(CTL_FOR)
 #define UNITS CTL_TAKES(CTL_UNITS)
 #define WHY CTL_TAKES(CTL_WHY)
 
 const struct ctl_row ctl_key_rows[] = {
     {"key get LIMIT KEY...", "print what a check would answer, and blocks; takes nothing",
-     "key get", 1, INT_MAX, TIER, .run = run_get},
-    {"key reset LIMIT KEY...", "forget what the key has used", "key reset", 1, INT_MAX, TIER,
+     "key get", 1, INT_MAX, ONE_KEY, .run = run_get},
+    {"key reset LIMIT KEY...", "forget what the key has used", "key reset", 1, INT_MAX, ONE_KEY,
      .run = run_change, .done = "as if it had never been used"},
     {"key block LIMIT KEY... [--for D] [--why TEXT]",
-     "deny the key, for a time or until it is unblocked", "key block", 1, INT_MAX, TIER | FOR | WHY,
-     .run = run_change, .done = "blocked until it is unblocked"},
+     "deny the key, for a time or until it is unblocked", "key block", 1, INT_MAX,
+     ONE_KEY | FOR | WHY, .run = run_change, .done = "blocked until it is unblocked"},
     {"key unblock LIMIT KEY...", "end a block or a ban, and forget its denials", "key unblock", 1,
-     INT_MAX, TIER, .run = run_change, .done = "not blocked"},
+     INT_MAX, ONE_KEY, .run = run_change, .done = "not blocked"},
     {"key refund LIMIT KEY... [--units N]", "give units back", "key refund", 1, INT_MAX,
-     TIER | UNITS, .run = run_change, .done = "given back"},
+     ONE_KEY | UNITS, .run = run_change, .done = "given back"},
     {"key penalize LIMIT KEY... [--units N]", "take units, into debt if need be", "key penalize", 1,
-     INT_MAX, TIER | UNITS, .run = run_change, .done = "taken"},
+     INT_MAX, ONE_KEY | UNITS, .run = run_change, .done = "taken"},
     {.name = NULL},
 };

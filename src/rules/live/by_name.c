@@ -6,15 +6,50 @@
 #include "rules/compiled/holder.h"
 #include "rules/live/ban.h"
 
-/* Sets each part of the key as the value of the part's first alternative. */
+/* Returns the number of the alternative of a part that `by` names ("b" or "b,d"), or 0, the first
+ * one. Counts the names that it finds in *used. */
+static size_t alternative_of(const struct texts *names, struct text by, size_t *used)
+{
+    while (by.len > 0) {
+        struct text name = text_cut(&by, ',');
+        for (size_t i = 0; i < names->count; i++) {
+            if (text_equal(names->at[i], name)) {
+                ++*used;
+                return i;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Refuses names in `by` that no part of the key has, or that are two alternatives of one part. */
+static int check_by(const struct rule *rule, struct text by, size_t used, struct weir_error *error)
+{
+    struct text rest = by;
+    size_t names = 0;
+    for (; rest.len > 0; names++) {
+        (void)text_cut(&rest, ',');
+    }
+    return names == used
+               ? 0
+               : fail(error, WEIR_EKEY,
+                      "by: found '%.*s', expected at most one attribute of each part of the key of "
+                      "limit '%.*s', separated by commas",
+                      TEXT_CUT(by, 64), TEXT_ARGS(rule->config->name));
+}
+
+/* Sets each part of the key as the value of the alternative that `by` names, or of the first one. */
 static int read_parts(const struct ruleset *set, const struct rule *rule,
                       const struct weir_rules_key *key, struct request *request,
                       struct weir_error *error)
 {
+    struct text by = {key->by.at, key->by.len};
+    size_t used = 0;
     int e = 0;
     for (size_t i = 0; e == 0 && i < key->parts_count; i++) {
         struct text value = {key->parts[i].at, key->parts[i].len};
-        unsigned attribute = rule->key[i][0];
+        unsigned attribute =
+            rule->key[i][alternative_of(&rule->config->key[i].alternatives, by, &used)];
         if (value.at == NULL || value.len == 0) {
             return fail(error, WEIR_EKEY, "part %zu of the key is empty", i + 1);
         }
@@ -24,7 +59,7 @@ static int read_parts(const struct ruleset *set, const struct rule *rule,
         }
         e = request_put(set, request, attribute, value, error);
     }
-    return e;
+    return e != 0 ? e : check_by(rule, by, used, error);
 }
 
 static int read_tier(const struct ruleset *set, const struct rule *rule,
@@ -139,7 +174,7 @@ int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key, w
     struct user user = {fn, arg, error};
     if (rules == NULL || key == NULL || fn == NULL ||
         (key->limit.at == NULL && key->limit.len > 0) ||
-        (key->tier.at == NULL && key->tier.len > 0) ||
+        (key->tier.at == NULL && key->tier.len > 0) || (key->by.at == NULL && key->by.len > 0) ||
         (key->parts == NULL && key->parts_count > 0)) {
         return fail(error, WEIR_EINVAL, "the rules, the key or the function is NULL");
     }

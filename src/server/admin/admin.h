@@ -12,9 +12,9 @@
  *   admin    GET    /v1/limits[/NAME]       live view: numbers, mode, keys, decisions
  *   admin    PUT    /v1/limits/NAME         one limit, JSON or YAML: added (201) or replaced (200)
  *   admin    DELETE /v1/limits/NAME         204
- *   admin    GET    /v1/keys?limit=L&key=K[&key=K2][&tier=T]    one key: its answer, its block
+ *   admin    GET    /v1/keys?limit=L&key=K[&key=K2][&tier=T][&by=A]    one key: its answer, its block
  *   admin    POST   /v1/keys/reset|block|unblock|refund|penalize
- *                   {"limit":L,"key":K|[K,K2],"tier":T,"for_ms":N (block),"why":W (block),
+ *                   {"limit":L,"key":K|[K,K2],"tier":T,"by":A,"for_ms":N (block),"why":W (block),
  *                   "units":N}
  *   admin    GET    /v1/blocks[?limit=L]    {"blocks":[{"limit","tier","key","banned","since_ms",
  *                   "until_ms" (null: without end),"blocked_ms" (-1: without end),"by","why"},...],

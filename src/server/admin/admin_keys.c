@@ -14,8 +14,10 @@ static int take_pair(struct ask *ask, const struct http_pair *pair, struct weir_
         ask->text[ASK_LIMIT] = pair->value;
     } else if (text_is(pair->name, "tier")) {
         ask->text[ASK_TIER] = pair->value;
+    } else if (text_is(pair->name, "by")) {
+        ask->text[ASK_BY] = pair->value;
     } else if (!text_is(pair->name, "key")) {
-        return fail(error, WEIR_EINVAL, "found '%.*s', expected limit, key or tier",
+        return fail(error, WEIR_EINVAL, "found '%.*s', expected limit, key, tier or by",
                     TEXT_CUT(pair->name, 64));
     } else if (ask->parts_count == CONFIG_KEY_PARTS_MAX) {
         return fail(error, WEIR_EINVAL, "key: expected at most %d parts", CONFIG_KEY_PARTS_MAX);
@@ -59,6 +61,6 @@ static void run_inspect(struct exchange *x)
 
 const struct http_route admin_keys_routes[] = {
     {"GET", "/v1/keys", HTTP_AT, ROLE_ADMIN, run_inspect,
-     "one key: ?limit=L&key=K[&key=K2][&tier=T]"},
+     "one key: ?limit=L&key=K[&key=K2][&tier=T][&by=A]"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

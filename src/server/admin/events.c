@@ -89,6 +89,63 @@ static void check_roles(struct worker *w)
     }
 }
 
+/* ---- room ---- */
+
+/* Orders streams by address; those of one address by role, then the oldest first. */
+static int compare_streams(const void *one, const void *two)
+{
+    struct connection *a = *(struct connection *const *)one;
+    struct connection *b = *(struct connection *const *)two;
+    struct address rooms[2];
+    struct text key = tally_client(&a->peer, &rooms[0]);
+    int order = memcmp(key.at, tally_client(&b->peer, &rooms[1]).at, key.len);
+    if (order == 0) {
+        order = (int)session_of(a)->role - (int)session_of(b)->role;
+    }
+    return order != 0 ? order
+                      : (a->accepted_ms > b->accepted_ms) - (a->accepted_ms < b->accepted_ms);
+}
+
+static bool have_one_address(const struct connection *a, const struct connection *b)
+{
+    struct address rooms[2];
+    return text_equal(tally_client(&a->peer, &rooms[0]), tally_client(&b->peer, &rooms[1]));
+}
+
+/*
+ * Ends a stream of the address that has the most, if that is at least two more than the address of
+ * `c` has: one client cannot keep the pool from others, and two clients never take turns in ending
+ * each other's streams. Returns false if there is no such address.
+ */
+static bool make_room(const struct connection *c)
+{
+    struct connection *all[SERVER_STREAMS];
+    size_t count = 0;
+    for (struct connection *s = c->worker->connections; s != NULL; s = s->next) {
+        if (s->streaming && count < SERVER_STREAMS) {
+            all[count++] = s;
+        }
+    }
+    qsort(all, count, sizeof all[0], compare_streams);
+    size_t own = 0;
+    size_t most = 0;
+    size_t first_of_most = 0;
+    for (size_t first = 0, i = 0; i < count; i++) {
+        first = have_one_address(all[first], all[i]) ? first : i;
+        own += have_one_address(c, all[i]);
+        if (i - first + 1 > most) {
+            most = i - first + 1;
+            first_of_most = first;
+        }
+    }
+    if (most < own + 2) {
+        return false;
+    }
+    drop(all[first_of_most], "it made room for another address: its own has the most streams");
+    connection_close(all[first_of_most]); /* at once: it must not count among other connections */
+    return true;
+}
+
 /* ---- events of the history ---- */
 
 struct telling {
@@ -266,7 +323,7 @@ static void run_events(struct exchange *x)
     struct connection *c = x->connection;
     if (c->pending.count > 0) {
         http_reply_problem(x, 400, "expected no unanswered request before a stream of events");
-    } else if (c->worker->counts.streams >= SERVER_STREAMS) {
+    } else if (c->worker->counts.streams >= SERVER_STREAMS && !make_room(c)) {
         http_reply_problem(x, 503, "found 128 open streams of events, the most at once");
     } else if (text_is(x->request->method, "HEAD")) {
         reply_head(x);

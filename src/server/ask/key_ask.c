@@ -238,6 +238,11 @@ int key_begin_any(struct asker *asker, const struct weir_rules_key *key, key_beg
     struct rules_found found = {.told.shadow = load_relaxed(&server->adhoc_shadow) != 0};
     struct beginning b = {asker, key->limit, begin, data, data_bytes, answer};
     error->text[0] = 0;
+    if (key->by.len > 0) {
+        return fail(error, WEIR_EKEY,
+                    "by: found '%.*s', but the key of limit '%s' has no alternatives",
+                    TEXT_CUT(((struct text){key->by.at, key->by.len}), 64), SERVER_ADHOC);
+    }
     return key->parts_count != 1
                ? fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1 for limit '%s'",
                       key->parts_count, SERVER_ADHOC)

@@ -53,6 +53,9 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
                    .about = "units beyond the first that may be taken at once"},
     [ASK_COUNT] = {"count", ASK_NUMBER, 1, INT64_MAX, .about = "units that come back each period"},
     [ASK_PERIOD] = {"period_ms", ASK_NUMBER, 1, MS_MAX, .about = "the period"},
+    [ASK_BY] = {"by", ASK_TEXT, .least = 1,
+                .about = "for a key such as user|ip: the later alternative whose value is given, "
+                         "such as ip; several are separated by commas; default: the first one"},
 };
 
 void ask_init(struct ask *ask)
@@ -69,10 +72,12 @@ static struct weir_rules_key key_of(const struct ask *ask)
 {
     struct text limit = ask->text[ASK_LIMIT];
     struct text tier = ask->text[ASK_TIER];
+    struct text by = ask->text[ASK_BY];
     return (struct weir_rules_key){.limit = {limit.at, limit.len},
                                    .parts = ask->parts,
                                    .parts_count = ask->parts_count,
-                                   .tier = {tier.at, tier.len}};
+                                   .tier = {tier.at, tier.len},
+                                   .by = {by.at, by.len}};
 }
 
 /* ---- check, peek ---- */
@@ -214,7 +219,8 @@ struct audit {
     char peer[ADDRESS_MAX];
     char limit[WEIR_RULES_NAME];
     char tier[WEIR_RULES_NAME];
-    char key[256]; /* its parts, separated by commas; cut if it is too long */
+    char by[WEIR_RULES_NAME]; /* which alternatives the parts of the key are; "": the first ones */
+    char key[256];            /* its parts, separated by commas; cut if it is too long */
     size_t key_len;
     uint64_t units;
     uint64_t for_ms;
@@ -250,6 +256,7 @@ static void audit_init(struct audit *a, enum operation operation, const struct a
     (void)snprintf(a->peer, sizeof a->peer, "%s", peer_print(by->peer, peer));
     (void)snprintf(a->limit, sizeof a->limit, "%.*s", TEXT_ARGS(ask->text[ASK_LIMIT]));
     (void)snprintf(a->tier, sizeof a->tier, "%.*s", TEXT_ARGS(ask->text[ASK_TIER]));
+    (void)snprintf(a->by, sizeof a->by, "%.*s", TEXT_ARGS(ask->text[ASK_BY]));
     (void)snprintf(a->why, sizeof a->why, "%.*s", TEXT_ARGS(ask->text[ASK_WHY]));
     join_parts(ask, a);
 }
@@ -257,7 +264,7 @@ static void audit_init(struct audit *a, enum operation operation, const struct a
 static void audit_tell(const struct audit *a)
 {
     const struct operation_row *row = &operation_rows[a->operation];
-    struct log_field fields[9] = {
+    struct log_field fields[10] = {
         LOG_STRING("verb", row->name),
         LOG_STRING("address", a->peer),
         LOG_STRING("role", role_names[a->role]),
@@ -267,6 +274,9 @@ static void audit_tell(const struct audit *a)
     size_t n = 5;
     if (a->tier[0] != 0) {
         fields[n++] = LOG_STRING("tier", a->tier);
+    }
+    if (a->by[0] != 0) {
+        fields[n++] = LOG_STRING("by", a->by);
     }
     if ((row->members & ASK_BIT(ASK_UNITS)) != 0) {
         fields[n++] = LOG_COUNT("units", a->units > INT64_MAX ? INT64_MAX : a->units);
@@ -404,6 +414,7 @@ static int run_change(struct asker *asker, enum operation operation, const struc
 /* ---- rows ---- */
 
 #define KEY (ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_KEY) | ASK_BIT(ASK_TIER))
+#define ONE_KEY (KEY | ASK_BIT(ASK_BY))
 #define COST (ASK_BIT(ASK_COST) | ASK_BIT(ASK_MAX_WAIT))
 #define RATE (ASK_BIT(ASK_COUNT) | ASK_BIT(ASK_PERIOD))
 #define ID ASK_BIT(ASK_RESERVATION)
@@ -433,19 +444,21 @@ const struct operation_row operation_rows[OPERATIONS] = {
                           EXTRA_NONE, false, REMOTE_PEEK, run_settle},
     [OPERATION_CANCEL] = {"cancel", "gives the units of a reservation back", ID, ID, CLIENTS,
                           ROLE_CHECK, EXTRA_NONE, false, REMOTE_PEEK, run_settle},
-    [OPERATION_INSPECT] = {"inspect", "tells what a check of 1 unit would say, and the block", KEY,
-                           NAMED, 0, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_PEEK, run_inspect},
-    [OPERATION_REFUND] = {"refund", "gives units back", KEY | ASK_BIT(ASK_UNITS), NAMED, OPERATORS,
-                          ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_REFUND, run_change},
+    [OPERATION_INSPECT] = {"inspect", "tells what a check of 1 unit would say, and the block",
+                           ONE_KEY, NAMED, 0, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_PEEK,
+                           run_inspect},
+    [OPERATION_REFUND] = {"refund", "gives units back", ONE_KEY | ASK_BIT(ASK_UNITS), NAMED,
+                          OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_REFUND, run_change},
     [OPERATION_PENALIZE] = {"penalize", "takes units, into debt if need be",
-                            KEY | ASK_BIT(ASK_UNITS), NAMED, OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED,
-                            false, REMOTE_PENALIZE, run_change},
+                            ONE_KEY | ASK_BIT(ASK_UNITS), NAMED, OPERATORS, ROLE_ADMIN,
+                            EXTRA_BLOCKED, false, REMOTE_PENALIZE, run_change},
     [OPERATION_BLOCK] = {"block", "denies the key, for a time or until it is unblocked",
-                         KEY | ASK_BIT(ASK_FOR) | ASK_BIT(ASK_WHY), NAMED, OPERATORS, ROLE_ADMIN,
-                         EXTRA_BLOCKED, false, REMOTE_BLOCK, run_change},
-    [OPERATION_UNBLOCK] = {"unblock", "ends a block or a ban, and forgets its denials", KEY, NAMED,
-                           OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_UNBLOCK, run_change},
-    [OPERATION_RESET] = {"reset", "forgets what the key has used", KEY, NAMED, OPERATORS,
+                         ONE_KEY | ASK_BIT(ASK_FOR) | ASK_BIT(ASK_WHY), NAMED, OPERATORS,
+                         ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_BLOCK, run_change},
+    [OPERATION_UNBLOCK] = {"unblock", "ends a block or a ban, and forgets its denials", ONE_KEY,
+                           NAMED, OPERATORS, ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_UNBLOCK,
+                           run_change},
+    [OPERATION_RESET] = {"reset", "forgets what the key has used", ONE_KEY, NAMED, OPERATORS,
                          ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_RESET, run_change},
 };
 

@@ -29,6 +29,7 @@ enum ask_member {
     ASK_BURST,
     ASK_COUNT,
     ASK_PERIOD,
+    ASK_BY,
     ASK_MEMBERS
 };
 

@@ -94,9 +94,9 @@ static const struct option {
     const char *name;
     const char *value; /* as errors call it */
 } options[] = {
-    {ASK_COST, "COST", "n"},   {ASK_MAX_WAIT, "MAXWAIT", "ms"}, {ASK_TIER, "TIER", "t"},
-    {ASK_UNITS, "UNITS", "n"}, {ASK_FOR, "FOR", "ms|forever"},  {ASK_TTL, "TTL", "ms"},
-    {ASK_WHY, "WHY", "text"},
+    {ASK_COST, "COST", "n"},     {ASK_MAX_WAIT, "MAXWAIT", "ms"}, {ASK_TIER, "TIER", "t"},
+    {ASK_BY, "BY", "attribute"}, {ASK_UNITS, "UNITS", "n"},       {ASK_FOR, "FOR", "ms|forever"},
+    {ASK_TTL, "TTL", "ms"},      {ASK_WHY, "WHY", "text"},
 };
 #define OPTIONS (sizeof options / sizeof options[0])
 

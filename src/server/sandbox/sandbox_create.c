@@ -1,4 +1,5 @@
 /* Makes a sandbox from the rules that a request brings. */
+#include "base/clock.h"
 #include "base/error.h"
 #include "rules/live/live.h"
 #include "server/admin/admin.h"
@@ -82,6 +83,7 @@ void sandbox_make(struct job *job)
         e = rules_open_sandbox(&sandbox->rules, yaml, rule_messages_add, &messages, &error);
     }
     if (e == 0) {
+        sandbox->made_ns = clock_unix_ns();
         sandbox->shown.options.headers = sandbox->rules->started.server.headers;
         sandbox->shown.options.auth_deny_status = job->server->options.auth_deny_status;
         reply_made(job);

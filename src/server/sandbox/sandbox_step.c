@@ -185,6 +185,13 @@ static void put_fields(struct buffer *to, struct text head)
     buffer_put(to, TEXT("]"));
 }
 
+/* Returns the time at which the reply would be sent. Times from 0 on are counted from the making of
+ * the sandbox: in header fields they would be dates of 1970. */
+static uint64_t date_of(const struct sandbox *sandbox, uint64_t at_ns)
+{
+    return at_ns < SANDBOX_DATES_MS * WEIR_MILLISECOND ? sandbox->made_ns + at_ns : at_ns;
+}
+
 /* Puts the header fields that /v1/auth would send, from the reply that it would write. */
 static void put_headers(struct job *job, const struct step_ask *ask, const struct answer *a)
 {
@@ -193,7 +200,7 @@ static void put_headers(struct job *job, const struct step_ask *ask, const struc
     struct exchange x = {.server = &job->sandbox->shown,
                          .request = &request,
                          .out = &out,
-                         .now_ns = ask->at_ns,
+                         .now_ns = date_of(job->sandbox, ask->at_ns),
                          .operation = OPERATION_CHECK};
     buffer_init(&out, SERVER_FLUSH_BYTES);
     buffer_init(&x.body, SERVER_FLUSH_BYTES);

@@ -25,6 +25,7 @@
 #define SANDBOX_ASKS_MAX 512
 #define SANDBOX_STEP_NS WEIR_SECOND
 #define SANDBOX_TIME_MAX_MS UINT64_C(4102444800000) /* the largest virtual time: the year 2100 */
+#define SANDBOX_DATES_MS UINT64_C(946684800000)     /* from the year 2000 on, times are dates */
 
 struct sandbox {
     bool used;   /* this place of the table is taken */
@@ -34,6 +35,7 @@ struct sandbox {
     uint64_t touched_ms;      /* when it was made or its last step came, by the loop's clock */
     struct weir_rules *rules; /* NULL while they are made */
     uint64_t now_ns;          /* virtual time of its last ask */
+    uint64_t made_ns;         /* Unix time at which it was made */
     struct server shown;      /* has the options by which header fields are written, nothing else */
 };
 

@@ -191,7 +191,7 @@ static inline void auth(const char *path, const char *user, struct http_answer *
     (void)close(fd);
 }
 
-/* Returns the head of a reply as the lists of a step have it, without Date and times that differ. */
+/* Returns the head of a reply as the lists of a step have it. */
 static inline json_t *fields_of(const struct http_answer *sent)
 {
     json_t *list = json_array();
@@ -217,7 +217,7 @@ static inline void assert_same_fields(const struct http_answer *sent)
         const json_t *one = json_array_get(found, i);
         const json_t *other = json_array_get(expected, i);
         const char *name = json_string_value(json_array_get(one, 0));
-        bool timed = strcmp(name, "Date") == 0; /* virtual time against the clock */
+        bool timed = strcmp(name, "Date") == 0; /* seconds may have passed between the two */
         if (timed ? strcmp(name, json_string_value(json_array_get(other, 0))) != 0
                   : !json_equal(one, other)) {
             fail_msg("field %zu: found %s: %s\nin %s", i, name,

@@ -17,6 +17,7 @@ static const char rules[] =
     "limits:\n"
     "  - {name: api, when: {path: /api}, key: [user], rate: 3/day}\n"
     "  - {name: pair, when: {path: /pair}, key: [user, ip], rate: 10/day}\n"
+    "  - {name: either, when: {path: /either}, key: [user|ip, host|tenant], rate: 3/day}\n"
     "  - {name: quiet, when: {path: /quiet}, key: [user], rate: 1/day, shadow: true}\n"
     "  - {name: tiers, key: [user], rate: 5/day, when: {path: /tiers},\n"
     "     tiers: {by: tier, default: free, free: {}, pro: {rate: 50/day}}}\n";
@@ -321,6 +322,38 @@ static void keys_of_two_parts_and_tiers_are_found(void **state)
     assert_int_equal(admin_number(&a, "quota"), 50);
 }
 
+static void a_key_of_a_later_alternative_is_named_by_its_attribute(void **state)
+{
+    ask("POST /v1/keys/block",
+        "{\"limit\":\"either\",\"key\":[\"192.0.2.1\",\"x.org\"],\"by\":\"ip\"}");
+    assert_int_equal(admin_number(&a, "blocked_ms"), -1);
+    ask("GET /v1/keys?limit=either&key=192.0.2.1&key=x.org&by=ip", "");
+    assert_int_equal(admin_number(&a, "blocked_ms"), -1);
+    ask("GET /v1/keys?limit=either&key=192.0.2.1&key=x.org", ""); /* the user of that name */
+    assert_int_equal(admin_number(&a, "blocked_ms"), 0);
+    admin_check(world,
+                "{\"attributes\":{\"path\":\"/either\",\"ip\":\"192.0.2.1\",\"host\":\"x.org\"}}",
+                &a);
+    assert_status(403);
+    admin_check(world,
+                "{\"attributes\":{\"path\":\"/either\",\"user\":\"192.0.2.1\",\"host\":\"x.org\"}}",
+                &a);
+    assert_status(200);
+    ask("POST /v1/keys/penalize",
+        "{\"limit\":\"either\",\"key\":[\"192.0.2.1\",\"t\"],\"by\":\"tenant,ip\",\"units\":3}");
+    assert_status(200);
+    admin_check(
+        world, "{\"attributes\":{\"path\":\"/either\",\"ip\":\"192.0.2.1\",\"tenant\":\"t\"}}", &a);
+    assert_status(429);
+    ask("POST /v1/keys/unblock",
+        "{\"limit\":\"either\",\"key\":[\"192.0.2.1\",\"x.org\"],\"by\":\"ip\"}");
+    assert_int_equal(admin_number(&a, "blocked_ms"), 0);
+    ask("GET /v1/keys?limit=either&key=a&key=b&by=nobody", "");
+    assert_status(400);
+    assert_body_has("by: found 'nobody', expected at most one attribute of each part of the key of "
+                    "limit 'either'");
+}
+
 static void questions_about_keys_that_make_no_sense_are_refused(void **state)
 {
     static const struct {
@@ -333,6 +366,11 @@ static void questions_about_keys_that_make_no_sense_are_refused(void **state)
         {"GET /v1/keys?limit=api&key=a&key=b", "", 400},
         {"GET /v1/keys?limit=api&key=a&cost=2", "", 400},
         {"GET /v1/keys?limit=api&key=1&key=2&key=3&key=4&key=5&key=6&key=7&key=8&key=9", "", 400},
+        {"GET /v1/keys?limit=api&key=a&by=ip", "", 400},
+        {"GET /v1/keys?limit=either&key=a&key=b&by=user,ip", "", 400},
+        {"GET /v1/keys?limit=either&key=a&key=b&by=,", "", 400},
+        {"GET /v1/keys?limit=adhoc&key=a&by=ip", "", 400},
+        {"POST /v1/keys/reset", "{\"limit\":\"either\",\"key\":[\"a\",\"b\"],\"by\":\"\"}", 400},
         {"POST /v1/keys/reset", "{\"limit\":\"none\",\"key\":\"a\"}", 404},
         {"POST /v1/keys/reset", "{\"key\":\"a\"}", 400},
         {"POST /v1/keys/reset", "{\"limit\":\"api\"}", 400},
@@ -581,6 +619,7 @@ int main(void)
         TEST(units_are_given_back_and_taken),
         TEST(a_misspelt_verb_is_not_found),
         TEST(keys_of_two_parts_and_tiers_are_found),
+        TEST(a_key_of_a_later_alternative_is_named_by_its_attribute),
         TEST(questions_about_keys_that_make_no_sense_are_refused),
         TEST(the_kill_switch_lets_everything_pass_and_back),
         TEST(one_limit_is_switched_by_its_name),

@@ -79,14 +79,19 @@ struct stream {
     json_t *data;
 };
 
-/* Sends a request for a stream, with these fields. */
-static void ask_stream(struct stream *s, const char *method, const char *fields)
+/* Sends a request for a stream from 127.0.0.`from`, with these fields. */
+static void ask_stream_from(struct stream *s, unsigned from, const char *method, const char *fields)
 {
     char request[512];
-    *s = (struct stream){.fd = admin_connect(world)};
+    *s = (struct stream){.fd = admin_connect(world, from)};
     int n = snprintf(request, sizeof request, "%s /v1/events HTTP/1.1\r\nHost: localhost\r\n%s\r\n",
                      method, fields);
     http_send(s->fd, request, (size_t)n);
+}
+
+static void ask_stream(struct stream *s, const char *method, const char *fields)
+{
+    ask_stream_from(s, 1, method, fields);
 }
 
 static void close_stream(struct stream *s)
@@ -141,16 +146,21 @@ static bool next_event(struct stream *s)
 }
 
 /* Opens a stream; its next event comes after `hello`. */
-static void open_stream(struct stream *s, const char *fields)
+static void open_stream_from(struct stream *s, unsigned from, const char *fields)
 {
     char head[1024];
-    ask_stream(s, "GET", fields);
+    ask_stream_from(s, from, "GET", fields);
     assert_true(take_part(s, "\r\n\r\n", head, sizeof head));
     assert_non_null(strstr(head, "HTTP/1.1 200 OK\r\n"));
     assert_non_null(strstr(head, "Content-Type: text/event-stream\r\n"));
     assert_null(strstr(head, "Content-Length"));
     assert_true(next_event(s));
     assert_string_equal(s->name, "hello");
+}
+
+static void open_stream(struct stream *s, const char *fields)
+{
+    open_stream_from(s, 1, fields);
 }
 
 static void await(struct stream *s, const char *name)
@@ -317,6 +327,47 @@ static void the_129th_stream_is_refused_and_other_requests_are_not(void **state)
     assert_int_equal(admin_metric(world, "weir_event_streams_dropped_total"), 0);
 }
 
+/* Reads the head of a reply that refuses a stream. */
+static void assert_refused(unsigned from, const char *fields)
+{
+    static struct stream s;
+    char head[2048];
+    ask_stream_from(&s, from, "GET", fields);
+    assert_true(take_part(&s, "\r\n\r\n", head, sizeof head));
+    assert_non_null(strstr(head, "HTTP/1.1 503 "));
+    close_stream(&s);
+}
+
+static void an_address_that_has_all_streams_gives_some_up_for_others(void **state)
+{
+    static struct stream streams[SERVER_STREAMS];
+    static struct stream others[SERVER_STREAMS / 2];
+    for (int i = 0; i < SERVER_STREAMS; i++) {
+        open_stream_from(&streams[i], 2, i == 0 ? ADMIN : "");
+    }
+    assert_refused(2, ADMIN);
+    for (int i = 0; i < SERVER_STREAMS / 2; i++) {
+        open_stream_from(&others[i], 3, "");
+    }
+    assert_refused(3, ""); /* both have half: neither takes from the other */
+    assert_refused(2, "");
+    assert_int_equal(admin_metric(world, "weir_event_streams"), SERVER_STREAMS);
+    await(&streams[0], "sample"); /* the oldest, but it has the secret: others went first */
+    for (int i = 1; i <= SERVER_STREAMS / 4; i++) { /* of the same millisecond, any may be older */
+        await(&streams[i], "dropped");
+        assert_non_null(strstr(string_of(&streams[i], "why"), "room for another address"));
+    }
+    await(&streams[SERVER_STREAMS - 1], "sample");
+    await(&others[0], "sample");
+    assert_int_equal(admin_metric(world, "weir_event_streams_dropped_total"), SERVER_STREAMS / 2);
+    for (int i = 0; i < SERVER_STREAMS; i++) {
+        close_stream(&streams[i]);
+        if (i < SERVER_STREAMS / 2) {
+            close_stream(&others[i]);
+        }
+    }
+}
+
 /* Neither is it closed by the times that other connections have. */
 static void an_open_stream_is_not_idle(void **state)
 {
@@ -338,7 +389,7 @@ static void a_slow_reader_is_dropped_and_told_and_others_go_on(void **state)
     int small = 4096;
     (void)stop(state);
     start_with((struct server_options){.sample_ms = 1});
-    slow = (struct stream){.fd = admin_connect(world)};
+    slow = (struct stream){.fd = admin_connect(world, 1)};
     assert_int_equal(setsockopt(slow.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
     static const char request[] = "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
     http_send(slow.fd, request, strlen(request));
@@ -441,7 +492,7 @@ static void requests_after_a_stream_are_thrown_away(void **state)
     static const char more[] = "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n";
     char request[512];
     char head[1024];
-    s = (struct stream){.fd = admin_connect(world)};
+    s = (struct stream){.fd = admin_connect(world, 1)};
     int n = snprintf(request, sizeof request,
                      "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n%s", more);
     http_send(s.fd, request, (size_t)n);
@@ -535,6 +586,7 @@ int main(void)
         TEST(admins_see_texts_messages_and_keys),
         TEST(clients_of_the_role_check_see_neither),
         TEST(the_129th_stream_is_refused_and_other_requests_are_not),
+        TEST(an_address_that_has_all_streams_gives_some_up_for_others),
         TEST(an_open_stream_is_not_idle),
         TEST(a_slow_reader_is_dropped_and_told_and_others_go_on),
         TEST(a_withdrawn_secret_ends_its_streams),

@@ -175,7 +175,7 @@ static void head_sends_the_head_alone(void **state)
     static const char request[] = "HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     char reply[4096] = "";
     size_t n = 0;
-    int fd = admin_connect(world);
+    int fd = admin_connect(world, 1);
     http_send(fd, request, strlen(request));
     for (ssize_t got = 1; got > 0; n += got > 0 ? (size_t)got : 0) {
         got = recv(fd, reply + n, sizeof reply - 1 - n, 0);

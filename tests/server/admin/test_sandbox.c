@@ -60,6 +60,28 @@ static void header_fields_are_those_that_auth_sends(void **state)
     free(sent);
 }
 
+/* Returns the Date field of the only answer, as Unix time. */
+static time_t date_told(void)
+{
+    struct tm t = {0};
+    const char *date = strstr(a.body, "[\"Date\",\"");
+    assert_non_null(date);
+    assert_non_null(strptime(date + strlen("[\"Date\",\""), "%a, %d %b %Y %H:%M:%S GMT", &t));
+    return timegm(&t);
+}
+
+static void dates_begin_when_the_sandbox_was_made_unless_asks_have_dates(void **state)
+{
+    char id[33];
+    time_t before = time(NULL);
+    make(id, rules);
+    time_t after = time(NULL);
+    step(id, "{\"at_ms\":7000,\"attributes\":{\"path\":\"/none\"},\"headers\":true}");
+    assert_in_range(date_told(), before + 7, after + 7);
+    step(id, "{\"at_ms\":1700000000000,\"attributes\":{\"path\":\"/none\"},\"headers\":true}");
+    assert_int_equal(date_told(), 1700000000);
+}
+
 static void an_ask_that_the_rules_cannot_read_fails_alone(void **state)
 {
     char id[33];
@@ -452,6 +474,7 @@ int main(void)
         TEST(a_sandbox_has_rules_and_a_time_of_its_own),
         TEST(a_sandbox_never_touches_the_limits_in_use),
         TEST(header_fields_are_those_that_auth_sends),
+        TEST(dates_begin_when_the_sandbox_was_made_unless_asks_have_dates),
         TEST(an_ask_that_the_rules_cannot_read_fails_alone),
         TEST(a_bad_step_changes_nothing),
         TEST(bodies_that_are_no_step_are_refused),

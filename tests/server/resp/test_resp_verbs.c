@@ -19,6 +19,7 @@
 static const char rules[] = "limits:\n"
                             "  - {name: api, key: [user], rate: 10/min}\n"
                             "  - {name: pair, key: [tenant, user], rate: 10/min}\n"
+                            "  - {name: either, key: [user|ip], rate: 10/min}\n"
                             "  - {name: all, key: [], rate: 10/min}\n"
                             "  - {name: shop, key: [user], rate: 10/min, tiers: {by: tier,"
                             " default: free, free: {}, pro: {rate: 100/min}}}\n";
@@ -134,7 +135,9 @@ static void each_answers_as_a_peek_afterwards(void **state)
         {"WEIR.UNBLOCK api al", "['allow' 'api' 10 10 0 0 0 '' 'limit']"},
         {"WEIR.PENALIZE pair acme al UNITS 1", "['allow' 'pair' 10 9 0 6000 0 '' 'limit']"},
         {"WEIR.PEEK pair acme al", "['allow' 'pair' 10 9"},
-        {"WEIR.PENALIZE all UNITS 1", "['allow' 'all' 10 9"},
+        {"WEIR.PENALIZE either 192.0.2.1 BY ip UNITS 1", "['allow' 'either' 10 9"},
+        {"WEIR.ASK ip 192.0.2.1", "['allow' 'either' 10 8"},
+        {"WEIR.PENALIZE all UNITS 1", "['allow' 'all' 10 8"},
         {"WEIR.PENALIZE shop al TIER pro UNITS 1", "['allow' 'shop' 100 99"},
         {"WEIR.PEEK shop al", "['allow' 'shop' 10 10"},
         {"HELLO 3", "{'server'"},
@@ -151,8 +154,9 @@ static void what_is_wrong_is_told_and_changes_nothing(void **state)
         {"WEIR.RESET x al", "-NOLIMIT no limit named 'x'"},
         {"WEIR.RESET api", "-BADKEY found 0 parts of a key, expected 1"},
         {"WEIR.RESET pair ''", "-BADKEY found 1 parts of a key, expected 2"},
-        {"WEIR.RESET api al bo", "-ERR syntax error at 'bo', expected TIER t"},
-        {"WEIR.RESET api al UNITS 1", "-ERR syntax error at 'UNITS', expected TIER t"},
+        {"WEIR.RESET api al bo", "-ERR syntax error at 'bo', expected TIER t or BY attribute"},
+        {"WEIR.RESET api al UNITS 1",
+         "-ERR syntax error at 'UNITS', expected TIER t or BY attribute"},
         {"WEIR.REFUND api al", "-ERR expected UNITS n after the key"},
         {"WEIR.REFUND api al TIER x", "-ERR expected UNITS n after the key"},
         {"WEIR.REFUND api al UNITS 0", "-ERR UNITS: found '0', expected a whole number from 1 to "},
@@ -160,10 +164,11 @@ static void what_is_wrong_is_told_and_changes_nothing(void **state)
          "-ERR UNITS: found '-1', expected a whole number from 1 to "},
         {"WEIR.REFUND api al UNITS 9223372036854775808",
          "-ERR UNITS: found '9223372036854775808', expected a whole number from 1 to "},
-        {"WEIR.PENALIZE api al COST 1", "-ERR syntax error at 'COST', expected TIER t or UNITS n"},
+        {"WEIR.PENALIZE api al COST 1",
+         "-ERR syntax error at 'COST', expected TIER t, BY attribute or UNITS n"},
         {"WEIR.BLOCK api al", "-ERR expected FOR ms|forever after the key"},
         {"WEIR.BLOCK api al FOR",
-         "-ERR syntax error at 'FOR', expected TIER t, FOR ms|forever or WHY text"},
+         "-ERR syntax error at 'FOR', expected TIER t, BY attribute, FOR ms|forever or WHY text"},
         {"WEIR.BLOCK api al FOR 0", "-ERR FOR: found '0', expected a whole number from 1 to "},
         {"WEIR.BLOCK api al FOR ever",
          "-ERR FOR: found 'ever', expected a whole number from 1 to "},
@@ -182,6 +187,7 @@ static void every_change_is_logged_with_who_did_it(void **state)
         {"WEIR.PENALIZE pair acme al UNITS 3", "['allow'"},
         {"weir.penalize pair acme bo UNITS 2", "['allow'"},
         {"WEIR.BLOCK shop al TIER pro FOR forever", "['never'"},
+        {"WEIR.RESET either 192.0.2.1 BY ip", "['allow'"},
     };
     EXPECT(rows);
     const char *log = logged();
@@ -191,6 +197,7 @@ static void every_change_is_logged_with_who_did_it(void **state)
                                 "limit=pair key=acme,bo units=2\n"));
     assert_non_null(strstr(log, " audit key changed verb=block address=127.0.0.1 role=admin "
                                 "limit=shop key=al tier=pro for_ms=forever\n"));
+    assert_non_null(strstr(log, " limit=either key=192.0.2.1 by=ip\n"));
     assert_null(strstr(log, "secret"));
 }
 

@@ -63,7 +63,8 @@ void admin_world_stop(struct admin_world *w)
     (void)unlink(w->file);
 }
 
-static int connect_to(const char *address)
+/* `from` is the last byte of the client's address, 127.0.0.x. */
+static int connect_from(const char *address, unsigned from)
 {
     const char *port = strrchr(address, ':');
     struct sockaddr_in to = {.sin_family = AF_INET,
@@ -73,13 +74,20 @@ static int connect_to(const char *address)
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_true(fd >= 0);
     assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr = {htonl(0x7f000000u + from)}};
+    assert_int_equal(bind(fd, (const struct sockaddr *)&here, sizeof here), 0);
     assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
     return fd;
 }
 
-int admin_connect(const struct admin_world *w)
+static int connect_to(const char *address)
 {
-    return connect_to(w->address[PROTOCOL_ADMIN]);
+    return connect_from(address, 1);
+}
+
+int admin_connect(const struct admin_world *w, unsigned from)
+{
+    return connect_from(w->address[PROTOCOL_ADMIN], from);
 }
 
 static void ask(const char *address, const char *line, const char *fields, const char *body,

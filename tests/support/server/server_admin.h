@@ -29,8 +29,9 @@ void metrics_ask(const struct admin_world *w, const char *line, struct http_answ
 void admin_check(const struct admin_world *w, const char *body, struct http_answer *a);
 void admin_check_batch(const struct admin_world *w, const char *body, struct http_answer *a);
 
-/* Returns a socket to the admin listener, on which a read waits for at most a minute. */
-int admin_connect(const struct admin_world *w);
+/* Returns a socket to the admin listener, on which a read waits for at most a minute. `from` is the
+ * last byte of the client's address: 1 for 127.0.0.1. */
+int admin_connect(const struct admin_world *w, unsigned from);
 
 /* Returns the whole number after "name": in the body. The test fails if there is none. */
 long long admin_number(const struct http_answer *a, const char *name);
