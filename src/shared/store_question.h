@@ -23,11 +23,11 @@ struct store {
 /* One part of a question, and what was found out about it. */
 struct piece {
     const struct remote_part *part;
-    struct store_limit *limit; /* part->limit; NULL: decided here */
-    const struct store_numbers *numbers;
-    struct hash hash; /* node_key_hash() */
-    bool queue;       /* a leaky_bucket */
-    bool waits;       /* a bucket: max_wait applies to it */
+    struct store_limit *limit;         /* part->limit; NULL: decided here */
+    const struct store_params *params; /* NULL: decided here */
+    struct hash hash;                  /* node_key_hash() */
+    bool queue;                        /* a leaky_bucket */
+    bool waits;                        /* a bucket: max_wait applies to it */
     unsigned group;
 };
 
@@ -55,6 +55,7 @@ struct store_question {
     unsigned groups_count;
     struct piece *pieces;
     struct group *groups;
+    struct store_params own; /* of a question with a rate */
 };
 
 /* Returns whether the question is a CHECK without max_wait, which remembered denials, leases and
