@@ -132,6 +132,11 @@ static inline unsigned send_slot(const struct store *s, const struct store_key *
     return s->cluster ? cluster_slot(store_key_text(key)) : 0;
 }
 
+/* ---- exchanges (synced/send_sync.c) ---- */
+
+/* Sends exchanges that are due, at most so many. Returns how many there were. */
+unsigned send_syncs(struct store *s, unsigned most, uint64_t now_ns);
+
 /* ---- calls of leases (send_lease.c) ---- */
 
 void send_lease_init(struct store *s);

@@ -49,7 +49,13 @@ if rare then
     local p = parts[1]
     local ops = p.ops
     if verb == 'sync' then
-        return ops.sync(p)
+        local said = ops.sync(p)
+        for i = 2, #parts do
+            for _, number in ipairs(parts[i].ops.sync(parts[i])) do
+                said[#said + 1] = number
+            end
+        end
+        return said
     elseif verb == 'reset' then
         if p.found then
             ops.wipe(p)
