@@ -10,6 +10,8 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "fleet/fleet.h"
+#include "shared/synced/sync.h"
 #include "support/fleet/fleet_open.h"
 #include "support/store/redis_alone.h"
 
@@ -118,12 +120,23 @@ static void a_damaged_key_harms_no_other(void **state)
     (void)redis_node_run(&world.node[0], "SET weir:1:token:t:{rk7} rubbish");
     struct node one = open_node();
     struct node other = open_node();
+    uint64_t begun = clock_monotonic_ns();
+    do { /* keeps every key in use for some intervals */
+        for (unsigned key = 0; key < KEYS; key++) {
+            (void)take(&one, 0, key, 10);
+        }
+    } while (clock_monotonic_ns() - begun < 10 * SYNC_NS);
     for (unsigned key = 0; key < KEYS; key++) {
         (void)take(&one, 0, key, 5000);
     }
     for (unsigned key = 0; key < KEYS; key++) {
         assert_true(key == 7 || hears(&other, 0, key, 5000));
     }
+    struct sync_counts counts;
+    store_sync_counts(one.fleet->shared, &counts);
+    print_message("%llu exchanges, %llu lost\n", (unsigned long long)counts.exchanges,
+                  (unsigned long long)counts.lost);
+    assert_in_range(counts.lost, 1, counts.exchanges / 16); /* only those of that key */
     close_node(&one);
     close_node(&other);
     assert_string_equal(redis_node_run(&world.node[0], "GET weir:1:token:t:{rk7}"), "rubbish");
