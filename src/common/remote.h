@@ -39,6 +39,14 @@ struct remote_spec {
     int on_failure;              /* enum remote_failure */
     uint64_t deny_cache_ns;      /* denials are remembered for min(retry, this); 0: not at all */
     uint64_t sync_ns;            /* SYNCED: time between two exchanges */
+    bool any_rate; /* each question brings its own rate; `options` is a token_bucket that says how
+                      long the longest of them may take to refill. EXACT, without deny_cache_ns */
+};
+
+/* A token bucket whose numbers come with the question: weir_throttle_at(). */
+struct remote_rate {
+    uint64_t interval_ns; /* time in which one unit comes back */
+    uint64_t burst;       /* 0: there is no such rate, the limit's own numbers apply */
 };
 
 enum remote_verb {
@@ -62,8 +70,9 @@ struct remote_part {
     struct text shard;  /* at NULL: shard by the key itself */
     struct text key;    /* 1 to WEIR_KEY_MAX bytes */
     uint64_t cost;
-    uint64_t wait_ns; /* CHECK, PEEK: max_wait of this part, if the question has none */
-    bool hidden;      /* clients are not told of this limit (`expose: false`) */
+    uint64_t wait_ns;        /* CHECK, PEEK: max_wait of this part, if the question has none */
+    struct remote_rate rate; /* CHECK, PEEK of a limit with any_rate */
+    bool hidden;             /* clients are not told of this limit (`expose: false`) */
 };
 
 struct remote_answer {

@@ -1,5 +1,7 @@
 #include "redis/reply.h"
 
+#include <ctype.h>
+
 #include "base/maths.h"
 #include "wire/resp.h"
 
@@ -17,9 +19,30 @@ static const struct {
     {"BUSY", STORE_BUSY},         {"OOM", STORE_OOM},
 };
 
+/* Redis before 7.0 wraps the error of a command that a script calls: "ERR Error running script (call
+ * to f_...): @user_script:12: @user_script: 12: -READONLY ...". Returns the error inside, or the error
+ * itself. Nothing else is searched: an error of the script may name a key, which clients choose. */
+static struct text unwrapped(struct text error)
+{
+    static const char *const parts[] = {"ERR Error running script (call to f_",
+                                        "): @user_script:", ": @user_script: ", ": -"};
+    struct text rest = error;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (!text_starts(rest, parts[i])) {
+            return error;
+        }
+        rest = text_after(rest, strlen(parts[i]));
+        while (rest.len > 0 && isxdigit((unsigned char)rest.at[0]) &&
+               i + 1 < sizeof parts / sizeof parts[0]) {
+            rest = text_after(rest, 1); /* a hash or the number of a line */
+        }
+    }
+    return rest;
+}
+
 static enum store_refusal refusal_of(struct text error)
 {
-    struct text word = text_before(error, ' ');
+    struct text word = text_before(unwrapped(error), ' ');
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         if (text_is(word, refusals[i].word)) {
             return refusals[i].refusal;

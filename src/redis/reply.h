@@ -12,7 +12,7 @@
 
 #include "common/text.h"
 
-#define STORE_INTEGERS_MAX 16             /* most integers that are read at once */
+#define STORE_INTEGERS_MAX 96             /* most integers that are read at once */
 #define STORE_TEXT_MAX 65536              /* bytes of a text or an error */
 #define VALUE_BYTES_MAX ((size_t)4 << 20) /* bytes of a whole reply */
 #define VALUE_DEPTH_MAX 8

@@ -17,6 +17,7 @@ struct fallback {
     struct weir *limiter;  /* NULL: none was needed yet, or it could not be made */
     struct weir *before;   /* the one before, for what its keys have spent; NULL: none */
     uint64_t nodes;        /* number of nodes that the limiter is for */
+    uint64_t before_nodes; /* likewise `before` */
     const struct store_numbers *numbers;
     struct weir_options part; /* options that the limiter was made of */
     uint64_t round; /* of node_keys_once(): the limiter's number, unique in this process */
@@ -104,17 +105,19 @@ static bool fits(const struct fallback *f, const struct store_numbers *numbers, 
 /*
  * Makes a limiter for another number of nodes or for other numbers, unless another thread has done
  * so. Each key is carried over when it is asked for (sow()). A key that is not asked for between
- * two such changes begins anew.
+ * two such changes begins anew. Rates that come with questions (any_rate) are divided then.
  */
-static void remake(struct fallback *f, const struct store_numbers *numbers, uint64_t nodes)
+static void remake(struct fallback *f, const struct store_numbers *numbers, uint64_t nodes,
+                   bool any_rate)
 {
     static uint64_t rounds;
     (void)pthread_rwlock_wrlock(&f->lock);
     if (!fits(f, numbers, nodes)) {
         weir_close(f->before);
         f->before = f->limiter;
+        f->before_nodes = f->nodes;
         f->limiter = NULL;
-        if (fallback_options(&numbers->options, nodes, &f->part) &&
+        if (fallback_options(&numbers->options, any_rate ? 1 : nodes, &f->part) &&
             weir_open(&f->limiter, &f->part, NULL) != 0) {
             f->limiter = NULL;
         }
@@ -129,15 +132,36 @@ static void remake(struct fallback *f, const struct store_numbers *numbers, uint
 
 struct seed {
     const struct fallback *fallback;
-    struct text key;
+    const struct remote_part *part;
     uint64_t now_ns;
 };
 
+/* Asks a limiter that is for so many nodes. */
+static int ask(struct weir *limiter, uint64_t nodes, const struct remote_part *part, int verb,
+               uint64_t cost, uint64_t now_ns, struct weir_answer *a)
+{
+    const struct remote_rate *rate = &part->rate;
+    struct weir_question q = {
+        .key = part->key.at, .key_len = part->key.len, .cost = cost, .mode = verb};
+    uint64_t interval_ns;
+    if (rate->burst == 0) {
+        return weir_ask_at(limiter, &q, now_ns, a);
+    }
+    return __builtin_mul_overflow(rate->interval_ns, nodes, &interval_ns)
+               ? WEIR_EQUOTA
+               : weir_throttle_at(limiter, interval_ns, share(rate->burst, nodes), &q, now_ns, a);
+}
+
 /* Returns the units of this node's part that have refilled since the store last spoke of the key:
  * those of a bucket one by one, those of a window all at its end. */
-static uint64_t come_since(const struct fallback *f, const struct node_key *k, uint64_t now_ns)
+static uint64_t come_since(const struct seed *s, const struct node_key *k)
 {
-    const struct weir_options *o = &f->part;
+    const struct weir_options *o = &s->fallback->part;
+    const struct remote_rate *rate = &s->part->rate;
+    uint64_t now_ns = s->now_ns;
+    if (rate->burst != 0) {
+        return sub_floor0(now_ns, k->noted_ns) / rate->interval_ns / s->fallback->nodes;
+    }
     bool bucket = o->algorithm == WEIR_TOKEN_BUCKET || o->algorithm == WEIR_LEAKY_BUCKET;
     if (bucket) {
         return mul_div(sub_floor0(now_ns, k->noted_ns), o->count, o->period_ns);
@@ -145,11 +169,35 @@ static uint64_t come_since(const struct fallback *f, const struct node_key *k, u
     return now_ns >= k->reset_at_ns ? UINT64_MAX : 0;
 }
 
-static bool peek(struct weir *limiter, const struct seed *s, struct weir_answer *a)
+/* Returns what remained when the store last spoke of the key. It may have spoken of another rate
+ * then, so that of a rate is computed from the time until the bucket is full. */
+static uint64_t remained(const struct seed *s, const struct node_key *k)
 {
-    struct weir_question q = {
-        .key = s->key.at, .key_len = s->key.len, .cost = 1, .mode = WEIR_PEEK};
-    return limiter != NULL && weir_ask_at(limiter, &q, s->now_ns, a) == 0;
+    const struct remote_rate *rate = &s->part->rate;
+    if (rate->burst == 0) {
+        return k->remaining;
+    }
+    uint64_t lead_ns = sub_floor0(k->reset_at_ns, k->noted_ns);
+    uint64_t taken = lead_ns / rate->interval_ns + (lead_ns % rate->interval_ns != 0);
+    return sub_floor0(rate->burst, taken);
+}
+
+static bool peek(struct weir *limiter, uint64_t nodes, const struct seed *s, struct weir_answer *a)
+{
+    return limiter != NULL && ask(limiter, nodes, s->part, WEIR_PEEK, 1, s->now_ns, a) == 0;
+}
+
+/* Takes units from a key. There are so many, so the charge of a rate is allowed. */
+static void lower(const struct seed *s, uint64_t units)
+{
+    const struct fallback *f = s->fallback;
+    struct text key = s->part->key;
+    struct weir_answer a;
+    if (s->part->rate.burst == 0) {
+        (void)weir_penalize_at(f->limiter, key.at, key.len, units, s->now_ns, NULL);
+    } else {
+        (void)ask(f->limiter, f->nodes, s->part, WEIR_CHECK, units, s->now_ns, &a);
+    }
 }
 
 /* Lowers a key to what the store last said remained, with what has refilled since, and by what it
@@ -161,19 +209,18 @@ static void sow(void *arg, const struct node_key *k)
     struct weir_answer now;
     struct weir_answer before;
     uint64_t most = UINT64_MAX;
-    if (!peek(f->limiter, s, &now)) {
+    if (!peek(f->limiter, f->nodes, s, &now)) {
         return;
     }
     if (k != NULL) {
-        most = add_sat(k->remaining, come_since(f, k, s->now_ns));
+        most = add_sat(remained(s, k), come_since(s, k));
     }
-    if (peek(f->before, s, &before)) {
+    if (peek(f->before, f->before_nodes, s, &before)) {
         uint64_t spent = sub_floor0(before.quota, before.remaining);
         most = min_u64(most, sub_floor0(now.quota, spent));
     }
     if (now.remaining > most) {
-        (void)weir_penalize_at(f->limiter, s->key.at, s->key.len, now.remaining - most, s->now_ns,
-                               NULL);
+        lower(s, now.remaining - most);
     }
 }
 
@@ -192,22 +239,22 @@ void fallback_ask(struct fallback *f, const struct remote_part *part, int verb, 
     struct node_keys *keys = limit->shared->keys;
     const struct store_numbers *numbers = store_limit_numbers(limit);
     uint64_t nodes = store_fleet_size(limit->shared);
-    struct weir_question q = {
-        .key = part->key.at, .key_len = part->key.len, .cost = part->cost, .mode = verb};
+    struct store_params own;
+    const struct store_params *params = store_part_params(part, &own);
     (void)pthread_rwlock_rdlock(&f->lock);
     while (!fits(f, numbers, nodes)) {
         (void)pthread_rwlock_unlock(&f->lock);
-        remake(f, numbers, nodes);
+        remake(f, numbers, nodes, limit->any_rate);
         (void)pthread_rwlock_rdlock(&f->lock);
     }
-    struct seed seed = {f, part->key, now_ns};
+    struct seed seed = {f, part, now_ns};
     int e = WEIR_ENOMEM;
     if (f->limiter != NULL) {
         node_keys_once(keys, node_key_hash(keys, part), f->round, now_ns, sow, &seed);
-        e = weir_ask_at(f->limiter, &q, now_ns, answer);
+        e = ask(f->limiter, nodes, part, verb, part->cost, now_ns, answer);
     }
     (void)pthread_rwlock_unlock(&f->lock);
-    if (e != 0 || (answer->verdict == WEIR_NEVER && part->cost <= numbers->params.quota)) {
-        deny(&numbers->params, answer);
+    if (e != 0 || (answer->verdict == WEIR_NEVER && part->cost <= params->quota)) {
+        deny(params, answer);
     }
 }

@@ -6,6 +6,7 @@
  * store is not told of these decisions afterwards.
  *
  *   buckets   count per N periods; burst, or queue + 1, as above
+ *   rates     that come with questions are divided in the same way, question by question
  *   windows   b = max(1, floor(count/N)) per b N period / count, rounded up to whole ns: the same
  *             rate, in shorter windows if the count is not a multiple of N
  *

@@ -11,6 +11,15 @@
 
 _Static_assert(STORE_PARTS == 1000u << SHIFT_MOST, "parts of a microsecond are 2^-7 ns");
 
+/* Sets the time of a unit. Returns how many units scripts can count: they multiply them by b, and
+ * half of what is exact leaves room for the slack. */
+static uint64_t set_unit(u128 unit, struct store_params *p)
+{
+    p->a = (uint64_t)(unit / STORE_PARTS);
+    p->b = (uint64_t)(unit % STORE_PARTS);
+    return STORE_MOST / 2 / (p->undelayed != 0 ? STORE_PARTS : p->b != 0 ? p->b : 1);
+}
+
 static int bucket(const struct plan *plan, struct store_params *p, struct weir_error *error)
 {
     const struct algo_params *local = &plan->params;
@@ -18,11 +27,7 @@ static int bucket(const struct plan *plan, struct store_params *p, struct weir_e
         return fail(error, WEIR_ERATE, "a time unit of 2^-%u ns, expected at most 2^-%u ns",
                     local->shift, SHIFT_MOST);
     }
-    u128 unit = (u128)local->step << (SHIFT_MOST - local->shift);
-    p->a = (uint64_t)(unit / STORE_PARTS);
-    p->b = (uint64_t)(unit % STORE_PARTS);
-    /* Scripts multiply a number of units by b; half of what is exact leaves room for the slack. */
-    uint64_t most = STORE_MOST / 2 / (p->undelayed != 0 ? STORE_PARTS : p->b != 0 ? p->b : 1);
+    uint64_t most = set_unit((u128)local->step << (SHIFT_MOST - local->shift), p);
     if (p->quota > most || p->max_debt > most - p->quota) {
         return fail(error, WEIR_EQUOTA,
                     "quota %" PRIu64 " plus debt %" PRIu64 " at %" PRIu64 " per %" PRIu64
@@ -120,6 +125,24 @@ int store_params(const struct weir_options *options, struct store_params *params
         name_kind(row, params);
     }
     return e;
+}
+
+int store_params_rate(const struct store_params *own, const struct remote_rate *rate,
+                      struct store_params *params)
+{
+    uint64_t longest_ns = own->quota * own->a * WEIR_MICROSECOND;
+    if (rate->interval_ns == 0 || rate->burst == 0) {
+        return WEIR_ERATE;
+    }
+    *params = *own;
+    params->quota = rate->burst;
+    uint64_t most = set_unit((u128)rate->interval_ns << SHIFT_MOST, params);
+    uint64_t longest = longest_ns / rate->interval_ns; /* in units of this rate */
+    if (rate->burst > longest || rate->burst > most) {
+        return WEIR_EQUOTA;
+    }
+    params->max_debt = longest - rate->burst; /* only a bound: scripts need not be exact in it */
+    return 0;
 }
 
 /* A bucket's state becomes one of another kind, with marks; a window's state stays as it is. */

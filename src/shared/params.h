@@ -16,6 +16,8 @@
 
 #include <weir.h>
 
+#include "common/remote.h"
+
 /* Parts of a microsecond in which times are counted: a multiple of those of src/algo. */
 #define STORE_PARTS 128000u
 
@@ -41,6 +43,15 @@ struct store_params {
  */
 int store_params(const struct weir_options *options, struct store_params *params,
                  struct weir_error *error);
+
+/*
+ * Makes the parameters of a question that brings its own rate to the token_bucket `own`, which says
+ * how long the longest of them takes to refill. The debt covers every state that another rate can
+ * have left, so that scripts keep such a state as weir_throttle_at() does. Returns 0, WEIR_ERATE or
+ * WEIR_EQUOTA as that does, or WEIR_EQUOTA for more units than a script can count.
+ */
+int store_params_rate(const struct store_params *own, const struct remote_rate *rate,
+                      struct store_params *params);
 
 /*
  * Sets the parameters for a limit that is configured as `leased` (token_bucket, fixed_window): its

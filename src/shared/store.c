@@ -123,44 +123,6 @@ void store_destroy(struct store *s, uint64_t now_ns)
     }
 }
 
-/* ---- exchanges ---- */
-
-/* An exchange that has not ended. */
-struct sync_exchange {
-    struct store *store;
-    struct sync_call call;
-};
-
-static void on_sync(void *arg, enum client_end end, const struct store_reply *reply,
-                    uint64_t now_ns)
-{
-    struct sync_exchange *x = arg;
-    struct node_keys *keys = x->store->shared->keys;
-    if (end == CLIENT_REPLIED) {
-        (void)sync_reply(keys, &x->call, reply, now_ns);
-    } else {
-        sync_lost(keys, &x->call, now_ns);
-    }
-    free(x);
-}
-
-static void send_sync(struct store *s, const struct sync_call *call, uint64_t now_ns)
-{
-    unsigned count;
-    struct sync_exchange *x = malloc(sizeof *x);
-    int e = WEIR_ENOMEM;
-    if (x != NULL) {
-        *x = (struct sync_exchange){.store = s, .call = *call};
-        sync_put_arguments(call, send_fresh(s), &count);
-        e = send_call(s, send_slot(s, &call->key), sync_script(&store_scripts, call), count,
-                      send_unawaited(s, now_ns), now_ns, on_sync, x);
-    }
-    if (e != 0) {
-        free(x);
-        sync_lost(s->shared->keys, call, now_ns);
-    }
-}
-
 /* ---- the heartbeat ---- */
 
 static void on_beat(void *arg, enum client_end end, const struct store_reply *reply,
@@ -189,14 +151,11 @@ static unsigned send_what_is_due(struct store *s, uint64_t now_ns)
 {
     struct store_shared *shared = s->shared;
     struct lease_call lease;
-    struct sync_call sync;
     unsigned n = 0;
     for (; n < SENDS_MAX && lease_next(shared->keys, now_ns, &lease); n++) {
         send_lease(s, &lease, now_ns);
     }
-    for (; n < SENDS_MAX && sync_next(shared->keys, now_ns, &sync); n++) {
-        send_sync(s, &sync, now_ns);
-    }
+    n += send_syncs(s, SENDS_MAX - n, now_ns);
     if (members_take_beat(&shared->members, now_ns)) {
         send_beat(s, now_ns);
     }

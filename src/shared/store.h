@@ -73,6 +73,7 @@ struct store_limit {
     int on_failure; /* enum remote_failure */
     uint64_t deny_cache_ns;
     uint64_t sync_ns;
+    bool any_rate;
     uint64_t id; /* unique in the process: identifies the limit in node_key_hash() */
     struct store_key_head head;
     struct fallback *fallback;     /* NULL: on_failure is not local */
@@ -130,6 +131,15 @@ static inline void store_limit_drop_key(struct store_limit *limit)
 static inline const struct store_numbers *store_limit_numbers(const struct store_limit *limit)
 {
     return __atomic_load_n(&limit->numbers, __ATOMIC_ACQUIRE);
+}
+
+/* Returns the parameters by which the part is decided: the limit's, or, if the part has a rate,
+ * those of the rate, made in *own. The rate has been checked. */
+static inline const struct store_params *store_part_params(const struct remote_part *part,
+                                                           struct store_params *own)
+{
+    const struct store_params *params = &store_limit_numbers(part->limit)->params;
+    return part->rate.burst != 0 && store_params_rate(params, &part->rate, own) == 0 ? own : params;
 }
 
 static inline int store_limit_mode(const struct store_limit *limit)

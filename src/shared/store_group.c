@@ -97,10 +97,10 @@ void group_failed(struct group *g, uint64_t now_ns)
 /* ---- answers without a call ---- */
 
 /* Returns true, with a DENY in *answer, if a remembered denial answers this question. */
-static bool denies(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,
+static bool denies(struct store_limit *limit, const struct store_params *params, struct hash hash,
                    uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
 {
-    bool denied = store_limit_remembers(limit, numbers, hash, cost, now_ns, answer);
+    bool denied = store_limit_remembers(limit, params, hash, cost, now_ns, answer);
     if (denied) {
         count_shared(&limit->counts.remembered, 1);
     }
@@ -123,7 +123,7 @@ unsigned part_ask(const struct remote_part *part, int mode, uint64_t now_ns,
         return LEASE_ANSWERED | ((said & SYNC_DUE) != 0 ? LEASE_DUE : 0);
     }
     struct hash hash = node_key_hash(keys, part);
-    return denies(limit, store_limit_numbers(limit), hash, part->cost, now_ns, answer)
+    return denies(limit, &store_limit_numbers(limit)->params, hash, part->cost, now_ns, answer)
                ? LEASE_ANSWERED
                : 0;
 }
@@ -137,7 +137,7 @@ static bool remembered(struct group *g, uint64_t now_ns)
     FOR_PIECES(i, g)
     {
         const struct piece *p = &a->pieces[i];
-        if (denies(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &g->answer)) {
+        if (denies(p->limit, p->params, p->hash, p->part->cost, now_ns, &g->answer)) {
             g->answer.limit = i;
             settle(g);
             group_show_remembered(g, now_ns);
@@ -203,7 +203,7 @@ static size_t parts_of(const struct group *g, struct store_part *parts, struct s
             store_key(&p->limit->head, p->part->shard, p->part->key, &keys[n]);
         }
         parts[n] =
-            (struct store_part){.params = &p->numbers->params,
+            (struct store_part){.params = p->params,
                                 .key = keys != NULL ? store_key_text(&keys[n]) : p->part->key,
                                 .cost = p->part->cost,
                                 .time_ns = time_of(a->asked, p)};
@@ -217,7 +217,7 @@ static void forget(const struct piece *p)
 {
     struct store_shared *shared = p->limit->shared;
     node_keys_forget(shared->keys, p->hash);
-    if (p->numbers->params.leased) {
+    if (p->params->leased) {
         lease_forget(shared->keys, p->part);
     } else if (store_limit_mode(p->limit) == REMOTE_SYNCED) {
         sync_hurry(shared->keys, p->part);
@@ -284,7 +284,7 @@ static int read_reply(struct group *g, const struct store_reply *reply, uint64_t
 struct late_call {
     struct client_late late;   /* first */
     struct store_limit *limit; /* held */
-    const struct store_numbers *numbers;
+    struct store_params params;
     struct hash hash;
     struct remote_part part; /* only its cost is used */
     bool plain;
@@ -293,7 +293,7 @@ struct late_call {
 static void on_late(struct client_late *late, const struct store_reply *reply, uint64_t now_ns)
 {
     struct late_call *l = (struct late_call *)late;
-    struct store_part part = {.params = &l->numbers->params, .cost = l->part.cost};
+    struct store_part part = {.params = &l->params, .cost = l->part.cost};
     struct piece piece = {.part = &l->part, .limit = l->limit, .hash = l->hash};
     struct weir_answer answer;
     uint64_t stamp_us;
@@ -320,7 +320,7 @@ static void await_late(const struct group *g)
     }
     *l = (struct late_call){.late = {on_late},
                             .limit = p->limit,
-                            .numbers = p->numbers,
+                            .params = *p->params,
                             .hash = p->hash,
                             .part = {.cost = p->part->cost},
                             .plain = store_question_is_plain(a->asked)};
@@ -358,7 +358,7 @@ static unsigned put_more(struct buffer *b, const struct piece *pieces, const uns
     for (size_t i = 0; i < n; i++) {
         const struct piece *p = &pieces[index[i]];
         bool synced = store_limit_mode(p->limit) == REMOTE_SYNCED;
-        beyond[i] = synced ? (int64_t)sync_beyond(p->limit, &p->numbers->params) : 0;
+        beyond[i] = synced ? (int64_t)sync_beyond(p->limit, p->params) : 0;
         any = any || beyond[i] != 0;
         exposed[i] = !p->part->hidden;
         exposed_count += !p->part->hidden;
@@ -430,12 +430,11 @@ static uint64_t undo_ns(const struct group *g, unsigned i)
 {
     const struct piece *p = &g->of->pieces[i];
     uint64_t time_ns = g->stamp_us * WEIR_MICROSECOND;
-    if (p->numbers == NULL || p->numbers->params.algorithm != WEIR_TOKEN_BUCKET) {
+    if (p->params == NULL || p->params->algorithm != WEIR_TOKEN_BUCKET) {
         return group_charge_ns(g, i, time_ns);
     }
-    return time_ns + (g->answer.limit == i
-                          ? g->answer.reset_after_ns
-                          : p->part->cost * p->numbers->params.a * WEIR_MICROSECOND);
+    return time_ns + (g->answer.limit == i ? g->answer.reset_after_ns
+                                           : p->part->cost * p->params->a * WEIR_MICROSECOND);
 }
 
 static void on_undo(void *arg, enum client_end end, const struct store_reply *reply,
@@ -450,7 +449,7 @@ static void send_undo(struct store *s, const struct piece *p, uint64_t time_ns, 
 {
     struct store_key key;
     store_key(&p->limit->head, p->part->shard, p->part->key, &key);
-    struct store_part part = {.params = &p->numbers->params,
+    struct store_part part = {.params = p->params,
                               .key = store_key_text(&key),
                               .cost = p->part->cost,
                               .time_ns = time_ns};

@@ -30,6 +30,11 @@ static int check_mode(const struct remote_spec *spec, struct weir_error *error)
         return fail(error, WEIR_EINVAL, "on_store_failure is %d, expected local, open or closed",
                     spec->on_failure);
     }
+    if (spec->any_rate && (spec->mode != REMOTE_EXACT || spec->deny_cache_ns != 0 ||
+                           spec->options.algorithm != WEIR_TOKEN_BUCKET)) {
+        return fail(error, WEIR_EINVAL,
+                    "rates that come with questions need an exact token_bucket without deny_cache");
+    }
     const char *name =
         weir_algorithm_name(spec->options.algorithm); /* NULL: store_params() will refuse it */
     if (name != NULL && (mode_algorithms[spec->mode] & BIT(spec->options.algorithm)) == 0) {
@@ -62,6 +67,7 @@ static int fill(struct store_limit *limit, const struct remote_spec *spec, struc
     limit->on_failure = spec->on_failure;
     limit->deny_cache_ns = spec->deny_cache_ns;
     limit->sync_ns = spec->sync_ns;
+    limit->any_rate = spec->any_rate;
     limit->id = fetch_add(&limit->shared->limits, 1) + 1;
     return store_key_head(limit->shared->options.prefix, spec->name, &numbers->params, &limit->head,
                           error);
@@ -205,19 +211,20 @@ static void answer_never(const struct store_params *params, struct weir_answer *
         .verdict = WEIR_NEVER, .quota = params->quota, .retry_after_ns = WEIR_FOREVER};
 }
 
-bool store_limit_remembers(const struct store_limit *limit, const struct store_numbers *numbers,
+bool store_limit_remembers(const struct store_limit *limit, const struct store_params *params,
                            struct hash hash, uint64_t cost, uint64_t now_ns,
                            struct weir_answer *answer)
 {
     return limit->deny_cache_ns != 0 &&
-           node_keys_deny(limit->shared->keys, hash, &numbers->params, cost, now_ns, answer);
+           node_keys_deny(limit->shared->keys, hash, params, cost, now_ns, answer);
 }
 
 void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_ns,
                         struct weir_answer *answer)
 {
     struct store_limit *limit = part->limit;
-    const struct store_params *params = &store_limit_numbers(limit)->params;
+    struct store_params own;
+    const struct store_params *params = store_part_params(part, &own);
     if (part->cost > params->quota && verb != REMOTE_UP_TO) {
         answer_never(params, answer); /* the same by every policy */
     } else if (limit->on_failure == REMOTE_FAIL_LOCAL) {

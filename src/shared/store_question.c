@@ -68,8 +68,8 @@ static void put_piece(struct store_question *a, const struct remote_part *part)
     *p = (struct piece){.part = part, .limit = part->limit, .queue = part->queue};
     p->waits = a->asked->time_ns != 0 && can_wait(part);
     if (p->limit != NULL) {
-        p->numbers = store_limit_numbers(p->limit);
-        p->queue = p->numbers->params.algorithm == WEIR_LEAKY_BUCKET;
+        p->params = store_part_params(part, &a->own);
+        p->queue = p->params->algorithm == WEIR_LEAKY_BUCKET;
         p->hash = node_key_hash(a->store->shared->keys, part);
     }
     put_in_group(a, p);
@@ -179,6 +179,20 @@ void group_finish(struct group *g, uint64_t now_ns)
 
 /* ---- asking ---- */
 
+/* Checks the rate of a question that brings one: it has one part, of a limit that takes rates. */
+static int check_rate(const struct remote_question *q)
+{
+    const struct remote_part *p = &q->parts[0];
+    const struct store_limit *limit = p->limit;
+    struct store_params own;
+    if (p->rate.burst == 0) {
+        return 0;
+    }
+    return q->n != 1 || limit == NULL || !limit->any_rate || q->verb > REMOTE_PEEK
+               ? WEIR_EINVAL
+               : store_params_rate(&store_limit_numbers(limit)->params, &p->rate, &own);
+}
+
 static int check_parts(const struct remote_question *q)
 {
     bool many = q->verb == REMOTE_CHECK || q->verb == REMOTE_PEEK;
@@ -205,6 +219,7 @@ static int check_parts(const struct remote_question *q)
 static int check(const struct remote_question *q)
 {
     int e = check_parts(q);
+    e = e == 0 ? check_rate(q) : e;
     if (e != 0 || q->time_ns == 0 || q->verb > REMOTE_UP_TO) {
         return e;
     }

@@ -23,11 +23,11 @@ struct store {
 /* One part of a question, and what was found out about it. */
 struct piece {
     const struct remote_part *part;
-    struct store_limit *limit; /* part->limit; NULL: decided here */
-    const struct store_numbers *numbers;
-    struct hash hash; /* node_key_hash() */
-    bool queue;       /* a leaky_bucket */
-    bool waits;       /* a bucket: max_wait applies to it */
+    struct store_limit *limit;         /* part->limit; NULL: decided here */
+    const struct store_params *params; /* NULL: decided here */
+    struct hash hash;                  /* node_key_hash() */
+    bool queue;                        /* a leaky_bucket */
+    bool waits;                        /* a bucket: max_wait applies to it */
     unsigned group;
 };
 
@@ -55,6 +55,7 @@ struct store_question {
     unsigned groups_count;
     struct piece *pieces;
     struct group *groups;
+    struct store_params own; /* of a question with a rate */
 };
 
 /* Returns whether the question is a CHECK without max_wait, which remembered denials, leases and
@@ -75,7 +76,7 @@ void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_n
                         struct weir_answer *answer);
 
 /* Returns true, with a DENY in *answer, if a denial of this cost is remembered. */
-bool store_limit_remembers(const struct store_limit *limit, const struct store_numbers *numbers,
+bool store_limit_remembers(const struct store_limit *limit, const struct store_params *params,
                            struct hash hash, uint64_t cost, uint64_t now_ns,
                            struct weir_answer *answer);
 
@@ -163,6 +164,11 @@ static inline unsigned send_slot(const struct store *s, const struct store_key *
 {
     return s->cluster ? cluster_slot(store_key_text(key)) : 0;
 }
+
+/* ---- exchanges (synced/send_sync.c) ---- */
+
+/* Sends exchanges that are due, at most so many. Returns how many there were. */
+unsigned send_syncs(struct store *s, unsigned most, uint64_t now_ns);
 
 /* ---- calls of leases (send_lease.c) ---- */
 

@@ -22,7 +22,7 @@ void group_show_remembered(const struct group *g, uint64_t now_ns)
         const struct piece *p = &a->pieces[i];
         struct weir_answer said;
         if (!p->part->hidden &&
-            store_limit_remembers(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &said)) {
+            store_limit_remembers(p->limit, p->params, p->hash, p->part->cost, now_ns, &said)) {
             piece_show(a, i, &said);
         }
     }

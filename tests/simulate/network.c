@@ -99,7 +99,7 @@ static const struct script *put_arguments(struct world *w, const struct message 
         return lease_script(w->scripts, &m->call.lease.call);
     }
     if (m->kind == MESSAGE_SYNC) {
-        sync_put_arguments(&m->call.sync, b, count);
+        sync_put_arguments(&m->call.sync, 1, b, count);
         return sync_script(w->scripts, &m->call.sync);
     }
     struct store_part part = {s->params, store_key_text(&s->key), m->cost, m->time_ns};

@@ -81,7 +81,7 @@ static inline void run_script(const struct sync_call *call, uint64_t now_ns,
     unsigned count;
     struct buffer arguments;
     buffer_init(&arguments, 4096);
-    sync_put_arguments(call, &arguments, &count);
+    sync_put_arguments(call, 1, &arguments, &count);
     store_run_clock(&redis, store_ns(now_ns));
     script_put_head(&redis.out, sync_script(&clocked_scripts, call), SCRIPT_BY_SHA, count);
     buffer_put(&redis.out, buffer_text(&arguments));

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "redis/url.h"
+#include "rules/file/adhoc.h"
 #include "rules/file/limits.h"
 #include "shared/leased/lease.h"
 #include "shared/synced/sync.h"
@@ -80,19 +81,6 @@ static void check_url(const struct config *config, struct problems *problems)
     }
 }
 
-/*
- * Warns that ad hoc limits (CL.THROTTLE) are not shared. With a store in the file, they may be
- * expected to be.
- */
-static void check_adhoc(const struct config *config, struct problems *problems)
-{
-    if (!config->adhoc.off && config->adhoc.consistency == CONSISTENCY_DEFAULT) {
-        warning(problems, config->store_place,
-                "found a store, but what CL.THROTTLE counts is not shared; write 'adhoc: "
-                "{consistency: local}' or 'adhoc: off' to confirm this");
-    }
-}
-
 /* ---- limits ---- */
 
 static void check_bound(const struct config *config, const struct limit_config *limit,
@@ -137,7 +125,6 @@ int config_check_store(const struct config *config, struct problems *problems)
         return 0;
     }
     check_url(config, problems);
-    check_adhoc(config, problems);
     for (size_t i = 0; i < config->limits_count; i++) {
         if (config_is_shared(config, config->limits[i])) {
             check_limit(config, config->limits[i], problems);
@@ -150,6 +137,9 @@ bool config_bound_is_counted(const struct config *config)
 {
     bool counted = config_has_store(config) && config->store.fleet_size == 0;
     size_t i = 0;
+    if (counted && adhoc_is_shared(config) && config->adhoc.on_store_failure == REMOTE_FAIL_LOCAL) {
+        return true;
+    }
     while (counted && i < config->limits_count &&
            !(config_is_shared(config, config->limits[i]) &&
              config->limits[i]->on_store_failure == REMOTE_FAIL_LOCAL)) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/serve/serve_seccomp.h"
+#include "rules/file/adhoc.h"
 #include "rules/file/sections.h"
 #include "rules/live/live.h"
 #include "server/http/http_routes.h"
@@ -230,6 +231,8 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     s->server.reservation_ttl_ms = from->reservation_ttl_ns / WEIR_MILLISECOND;
     s->server.adhoc_keys = adhoc->off ? 0 : adhoc->max_keys;
     s->server.adhoc_on_full = adhoc->on_full;
+    s->server.adhoc_shared = adhoc_is_shared(&rules->started);
+    s->server.adhoc_on_failure = adhoc->on_store_failure;
     s->server.socket_mode = s->server.socket_mode != 0 ? s->server.socket_mode : from->socket_mode;
     if (s->server.socket_group == NULL && from->socket_group.len > 0) {
         s->server.socket_group = from->socket_group.at; /* followed by a NUL byte */

@@ -5,6 +5,17 @@
 
 #define ADHOC(member) offsetof(struct adhoc_config, member)
 
+bool adhoc_is_shared(const struct config *config)
+{
+    return !config->adhoc.off && config->fleet != FLEET_NONE && config_has_store(config) &&
+           config_consistency(config, config->adhoc.consistency) != CONSISTENCY_LOCAL;
+}
+
+static bool show_failure(const struct show *s)
+{
+    return adhoc_is_shared(s->config);
+}
+
 static const struct field adhoc_fields[] = {
     {"max_keys", "a count of at least 1, such as 1M",
      "the number of keys in use that are never forgotten", &type_count, ADHOC(max_keys),
@@ -13,9 +24,13 @@ static const struct field adhoc_fields[] = {
      "what happens when there is no room for a new key: another key is forgotten, or the request "
      "is denied, or it is allowed and not counted",
      &type_choice, ADHOC(on_full), .initial = "evict", .choices = limit_on_full_names},
-    {"consistency", "local",
-     "each node counts for itself, even with a store, because the numbers come with each call",
-     &type_consistency, ADHOC(consistency), .unset = "local", .choices = limit_consistency_names},
+    {"consistency", "local or exact",
+     "whether each node counts for itself, or the fleet counts in its store", &type_consistency,
+     ADHOC(consistency), .unset = "exact with a store, otherwise local",
+     .choices = limit_consistency_names},
+    {"on_store_failure", "local, open or closed", "what happens while the store does not answer",
+     &type_choice, ADHOC(on_store_failure), .initial = "local", .choices = limit_failure_names,
+     .applies = show_failure},
 };
 
 const struct section section_adhoc = SECTION("adhoc", NULL, adhoc_fields);
@@ -30,7 +45,8 @@ static void read_adhoc(struct reader *r, const struct field *f, const struct nod
     if (node->kind == NODE_SCALAR && text_is(node->scalar, "off")) {
         adhoc->off = true;
     } else if (node->kind != NODE_MAP) {
-        unexpected_word(r, node, "off, or a map of max_keys, on_full and consistency", &s);
+        unexpected_word(r, node,
+                        "off, or a map of max_keys, on_full, consistency and on_store_failure", &s);
     } else {
         field_read_map(r, f, node, adhoc);
     }
@@ -47,7 +63,11 @@ static void show_adhoc(const struct show *s, const void *value)
     (void)fputs(" {", s->out);
     fields_show(s, s->field->section, adhoc, ", ");
     (void)fputs("} # ", s->out);
-    show_bytes(s->out, adhoc_bytes(adhoc, &quiet));
+    if (adhoc_is_shared(s->config)) {
+        (void)fputs("in the store", s->out);
+    } else {
+        show_bytes(s->out, adhoc_bytes(s->config, &quiet));
+    }
 }
 
 const struct field_type type_adhoc = {
@@ -66,11 +86,15 @@ void adhoc_check(const struct config *config, struct problems *problems)
                     "off the built-in one");
         }
     }
-    if (adhoc->consistency > CONSISTENCY_LOCAL) {
+    if (adhoc->consistency > CONSISTENCY_EXACT) {
         problem(problems, adhoc->place,
-                "adhoc: found consistency %s, expected local: the keys of CL.THROTTLE are not "
-                "shared, each node counts for itself",
+                "adhoc: found consistency %s, expected exact or local: each call of CL.THROTTLE "
+                "has numbers of its own",
                 limit_consistency_names[adhoc->consistency]);
+    } else if (adhoc->consistency == CONSISTENCY_EXACT && !config_has_store(config)) {
+        problem(problems, adhoc->place,
+                "adhoc: found consistency exact without a store, expected a store, or "
+                "'consistency: local'");
     }
 }
 
@@ -85,8 +109,9 @@ void adhoc_options(uint64_t max_keys, int on_full, struct weir_options *options)
     options->on_full = on_full;
 }
 
-uint64_t adhoc_bytes(const struct adhoc_config *adhoc, struct problems *problems)
+uint64_t adhoc_bytes(const struct config *config, struct problems *problems)
 {
+    const struct adhoc_config *adhoc = &config->adhoc;
     struct weir_options options;
     struct weir_error error;
     uint64_t bytes = 0;
@@ -94,5 +119,5 @@ uint64_t adhoc_bytes(const struct adhoc_config *adhoc, struct problems *problems
     if (!adhoc->off && weir_size(&options, &bytes, &error) != 0) {
         problem(problems, adhoc->place, "adhoc: %s", error.text);
     }
-    return bytes;
+    return adhoc_is_shared(config) ? 0 : bytes;
 }

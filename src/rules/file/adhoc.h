@@ -12,13 +12,16 @@
 /* A struct adhoc_config: `off` or a map. */
 extern const struct field_type type_adhoc;
 
-/* Reports a limit of the same name, and a consistency other than local. */
+/* Reports a limit of the same name, and a consistency that cannot be. */
 void adhoc_check(const struct config *config, struct problems *problems);
 
 /* Sets the options for its limiter, which `weir serve` opens. */
 void adhoc_options(uint64_t max_keys, int on_full, struct weir_options *options);
 
-/* Returns the bytes of its table, 0 if it is off. Reports a size that is impossible. */
-uint64_t adhoc_bytes(const struct adhoc_config *adhoc, struct problems *problems);
+/* Returns whether the fleet decides it. */
+bool adhoc_is_shared(const struct config *config);
+
+/* Returns the bytes of its table, 0 if it is off or in the store. Reports an impossible size. */
+uint64_t adhoc_bytes(const struct config *config, struct problems *problems);
 
 #endif

@@ -287,7 +287,8 @@ struct adhoc_config {
     bool off;
     uint64_t max_keys;
     int on_full;
-    int consistency;
+    int consistency;      /* enum consistency: DEFAULT, LOCAL or EXACT */
+    int on_store_failure; /* enum remote_failure */
     struct place place;
 };
 

@@ -16,7 +16,7 @@ static uint64_t limits_bytes(const struct config *config, struct problems *probl
 
 uint64_t config_bytes(const struct config *config, struct problems *problems)
 {
-    return add_sat(adhoc_bytes(&config->adhoc, problems), limits_bytes(config, problems));
+    return add_sat(adhoc_bytes(config, problems), limits_bytes(config, problems));
 }
 
 /* Returns the file that takes the most memory of those that the rules name; NULL without files. */
@@ -48,8 +48,8 @@ static void check_memory(const struct config *config, struct problems *problems,
         problem(problems, place,
                 "found limits%s that need %s, expected at most %s: lower max_keys or raise "
                 "server.memory",
-                config->adhoc.off ? "" : " and adhoc", size_print_short(sum, need),
-                size_print_short(config->server.memory, have));
+                config->adhoc.off || adhoc_is_shared(config) ? "" : " and adhoc",
+                size_print_short(sum, need), size_print_short(config->server.memory, have));
     }
 }
 

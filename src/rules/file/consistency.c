@@ -6,26 +6,20 @@
 
 /* ---- fields ---- */
 
-/* Returns the consistency with the default filled in; that of adhoc is always local. */
-static int effective(const struct show *s, int given)
-{
-    return s->limit != NULL ? config_consistency(s->config, given) : CONSISTENCY_LOCAL;
-}
-
 bool limit_is_shared(const struct show *s)
 {
-    return effective(s, s->limit->consistency) != CONSISTENCY_LOCAL;
+    return config_consistency(s->config, s->limit->consistency) != CONSISTENCY_LOCAL;
 }
 
 bool limit_is_synced(const struct show *s)
 {
-    return effective(s, s->limit->consistency) == CONSISTENCY_SYNCED;
+    return config_consistency(s->config, s->limit->consistency) == CONSISTENCY_SYNCED;
 }
 
 static void show_consistency(const struct show *s, const void *value)
 {
     char said[SHOW_NOTE_MAX];
-    int consistency = effective(s, *(const int *)value);
+    int consistency = config_consistency(s->config, *(const int *)value);
     field_show_choice(s, &consistency);
     if (s->limit != NULL && s->note != NULL && s->note(s->config, s->limit, said)) {
         (void)fprintf(s->out, " # %s", said);

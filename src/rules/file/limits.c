@@ -12,7 +12,7 @@ static const char *const algorithm_names[] = {
     "", "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", NULL};
 const char *const limit_on_full_names[] = {"evict", "deny", "allow", NULL};
 static const char *const on_missing_names[] = {"skip", "deny", NULL};
-static const char *const failure_names[] = {"local", "open", "closed", NULL};
+const char *const limit_failure_names[] = {"local", "open", "closed", NULL};
 const char *const limit_consistency_names[] = {"", "local", "exact", "leased", "synced", NULL};
 static const char *const align_names[] = {"clock", "key", NULL};
 
@@ -212,7 +212,7 @@ static const struct field limit_fields[] = {
      "only the first limit of a group that applies is used, in the order of the file", &type_name,
      LIMIT(group), .unset = "none"},
     {"on_store_failure", "local, open or closed", "what happens while the store does not answer",
-     &type_choice, LIMIT(on_store_failure), .initial = "local", .choices = failure_names,
+     &type_choice, LIMIT(on_store_failure), .initial = "local", .choices = limit_failure_names,
      .change = CHANGE_SHARING},
     {"consistency", "local, exact, leased or synced", "how the nodes of a fleet share the limit",
      &type_consistency, LIMIT(consistency), .unset = "exact with a store, otherwise local",

@@ -41,6 +41,7 @@ void limits_show(const struct show *s, const void *value);
 
 /* Names of the choices as in the file, in the order of their numbers. */
 extern const char *const limit_on_full_names[];
+extern const char *const limit_failure_names[];
 extern const char *const limit_consistency_names[];
 
 #endif

@@ -15,7 +15,8 @@ void config_show(const struct config *config, show_note_fn note, FILE *out)
     struct problems quiet = {0};
     fields_show(&s, &section_top, config, "\n");
     (void)fprintf(out, "\n# %zu limit%s%s, ", config->limits_count,
-                  config->limits_count == 1 ? "" : "s", config->adhoc.off ? "" : " and adhoc");
+                  config->limits_count == 1 ? "" : "s",
+                  config->adhoc.off || adhoc_is_shared(config) ? "" : " and adhoc");
     show_bytes(out, config_bytes(config, &quiet));
     (void)fputs(" in all\n", out);
 }

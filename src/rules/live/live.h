@@ -197,4 +197,8 @@ int live_open_beside(struct weir_rules *r, const char *name, struct weir_options
                      struct weir **limiter, struct weir_error *error);
 void live_close_beside(struct weir *limiter); /* NULL is allowed */
 
+/* Reads the counts of a limit of the fleet. */
+void live_read_counts(const struct remote_ops *ops, const void *remote,
+                      struct weir_rules_limit *limit);
+
 #endif

@@ -19,14 +19,11 @@ static int read_ban(const struct holder *holder, struct weir_rules_limit *limit)
     return e;
 }
 
-static int read_counts(const struct holder *holder, struct weir_rules_limit *limit)
+void live_read_counts(const struct remote_ops *ops, const void *remote,
+                      struct weir_rules_limit *limit)
 {
     struct remote_counts counts = {0};
-    if (holder->remote == NULL) {
-        int e = weir_stats_read(holder->limiter, &limit->stats);
-        return e != 0 ? e : read_ban(holder, limit);
-    }
-    holder->ops->counts(holder->remote, &counts);
+    ops->counts(remote, &counts);
     limit->consistency = counts.mode;
     limit->stats.keys = counts.keys;
     limit->stats.allowed = counts.allowed;
@@ -35,7 +32,17 @@ static int read_counts(const struct holder *holder, struct weir_rules_limit *lim
     limit->stats.shadow_denied = counts.shadow_denied;
     limit->remembered = counts.remembered;
     memcpy(limit->degraded, counts.degraded, sizeof limit->degraded);
-    return read_ban(holder, limit);
+}
+
+static int read_counts(const struct holder *holder, struct weir_rules_limit *limit)
+{
+    int e = 0;
+    if (holder->remote != NULL) {
+        live_read_counts(holder->ops, holder->remote, limit);
+    } else {
+        e = weir_stats_read(holder->limiter, &limit->stats);
+    }
+    return e != 0 ? e : read_ban(holder, limit);
 }
 
 /* A list in the making, and the limiter that has its turn. */

@@ -37,7 +37,7 @@ static bool read_name(struct exchange *x, char *room)
 
 bool admin_is_adhoc(const struct exchange *x, const char *name)
 {
-    return x->server->adhoc != NULL && strcmp(name, SERVER_ADHOC) == 0;
+    return server_has_adhoc(x->server) && strcmp(name, SERVER_ADHOC) == 0;
 }
 
 static bool is_there(const struct exchange *x, const char *name)

@@ -82,10 +82,15 @@ int numbers_limits(const struct server *server, weir_rules_limit_fn fn, void *ar
         .consistency = WEIR_RULES_LOCAL,
     };
     int e = weir_rules_limits(server->rules, fn, arg);
-    if (e != 0 || server->adhoc == NULL) {
+    if (e != 0 || !server_has_adhoc(server)) {
         return e;
     }
-    (void)weir_stats_read(server->adhoc, &adhoc.stats);
+    if (server->adhoc_remote != NULL) {
+        live_read_counts(remote_ops(server->fleet.fleet), server->adhoc_remote, &adhoc);
+        adhoc.on_store_failure = server->options.adhoc_on_failure;
+    } else {
+        (void)weir_stats_read(server->adhoc, &adhoc.stats);
+    }
     return fn(arg, &adhoc);
 }
 

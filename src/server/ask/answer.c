@@ -48,6 +48,8 @@ static void from_engine(const struct weir_answer *from, int reason, struct answe
     to->reset_after_ms = to_ms(from->reset_after_ns);
     to->delay_ms = to_ms(from->delay_ns);
     to->retry_after_ms = retry_ms(from);
+    to->retry_after_ns = from->retry_after_ns;
+    to->reset_after_ns = from->reset_after_ns;
     to->flags = (from->flags & WEIR_FLAG_FULL) != 0 ? ANSWER_FULL : 0;
     to->flags |= (from->flags & WEIR_FLAG_SHADOW) != 0 ? ANSWER_SHADOW : 0;
     to->flags |= (from->flags & WEIR_FLAG_DEGRADED) != 0 ? ANSWER_DEGRADED : 0;

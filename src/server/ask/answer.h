@@ -30,11 +30,13 @@ struct answer {
     int64_t retry_after_ms; /* allow: 0; deny: at least 1; never: -1 */
     uint64_t reset_after_ms;
     uint64_t delay_ms;
+    uint64_t retry_after_ns; /* the exact times, for CL.THROTTLE, which has its own rounding */
+    uint64_t reset_after_ns;
     unsigned flags;
     uint64_t window_ns;    /* these two are for header fields only, as in weir_rules_answer */
     unsigned retry_jitter; /* hundredths of a percent */
     int64_t blocked_ms;    /* of operations on one key: how long it is blocked; -1: without end */
-    bool removed;          /* of a reset that is decided here: the key had a state */
+    bool removed;          /* of a reset: the key had a state */
     char reservation[33];  /* of a reservation: its id; "": none was made */
     /* These are for gateways and header fields, as in weir_rules_answer: */
     bool hidden;

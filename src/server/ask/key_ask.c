@@ -38,7 +38,8 @@ static int peek_block(const struct key_ask *k, struct weir_answer *a)
     return 0;
 }
 
-static int ask_here(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct weir_answer *a)
+/* Returns 0, 1 if UNBLOCK or RESET has removed something, or WEIR_E... */
+static int ask_here(const struct key_ask *k, uint64_t cost, uint64_t time_ns, struct weir_answer *a)
 {
     struct weir *limiter = k->limiter;
     const char *key = k->key.at;
@@ -53,11 +54,8 @@ static int ask_here(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct w
         return weir_block_at(limiter, key, len, add_sat(now, time_ns), now);
     case REMOTE_UNBLOCK:
         return weir_unblock(limiter, key, len);
-    case REMOTE_RESET: {
-        int e = weir_reset(limiter, key, len);
-        k->removed = e > 0;
-        return e;
-    }
+    case REMOTE_RESET:
+        return weir_reset(limiter, key, len);
     default:
         break;
     }
@@ -93,8 +91,11 @@ static int ask_fleet(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct 
     if (memory == NULL) {
         memory = arena_room(&k->pending->memory, remote_ops(fleet)->bytes(1));
     }
-    k->part = (struct remote_part){
-        .limit = k->found.remote, .shard = k->found.shard, .key = k->key, .cost = cost};
+    k->part = (struct remote_part){.limit = k->found.remote,
+                                   .shard = k->found.shard,
+                                   .key = k->key,
+                                   .cost = cost,
+                                   .rate = k->rate};
     k->question = (struct remote_question){.verb = k->verb,
                                            .shadow = k->found.told.shadow,
                                            .parts = &k->part,
@@ -120,6 +121,7 @@ int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_st
     }
     if (k->pending == NULL) {
         int e = ask_here(k, cost, time_ns, &said.answer);
+        said.found = e > 0;
         return step(k, e < 0 ? e : 0, &said);
     }
     int e = ask_fleet(k, cost, time_ns, &said);
@@ -148,6 +150,8 @@ static struct key_ask *keep(struct worker *w, const struct key_memory *of, const
     k->found = of->found;
     k->found.told.tier = (struct weir_rules_value){NULL, 0};
     k->limiter = NULL;
+    k->removed = false;
+    k->rate = (struct remote_rate){0, 0};
     k->key = arena_text(&p->memory, of->key);
     k->pending = p;
     k->waited = false;
@@ -181,8 +185,10 @@ int key_begin_again(struct asker *asker, const struct key_memory *of, key_begin_
     int e = begin(k);
     if (e == ANSWER_LATER) { /* nothing has been answered yet */
         k->answer = &k->pending->answer;
-        weir_rules_limit_keep(of->found.told.limit);
-        k->pending->kept = true;
+        if (of->found.told.limit != NULL) { /* the server keeps the built-in one */
+            weir_rules_limit_keep(of->found.told.limit);
+            k->pending->kept = true;
+        }
         asker->pending = k->pending;
     }
     return e;
@@ -211,6 +217,7 @@ static int begin_found(void *arg, struct weir *limiter, struct text key,
     k.found = *found;
     k.limiter = limiter;
     k.key = key;
+    k.removed = false;
     k.now_ns = b->asker->now_ns;
     k.pending = NULL;
     k.waited = false;
@@ -235,7 +242,8 @@ int key_begin_any(struct asker *asker, const struct weir_rules_key *key, key_beg
     if (!server_is_adhoc(server, (struct text){key->limit.at, key->limit.len})) {
         return key_begin(asker, key, begin, data, data_bytes, answer, error);
     }
-    struct rules_found found = {.told.shadow = load_relaxed(&server->adhoc_shadow) != 0};
+    struct rules_found found = {.told.shadow = load_relaxed(&server->adhoc_shadow) != 0,
+                                .remote = server->adhoc_remote};
     struct beginning b = {asker, key->limit, begin, data, data_bytes, answer};
     error->text[0] = 0;
     if (key->by.len > 0) {

@@ -34,13 +34,14 @@ struct key_ask {
     struct rules_found found;
     struct weir *limiter; /* decides it; NULL: a fleet does */
     struct text key;
+    struct remote_rate rate; /* of questions to a fleet; burst 0: none */
     uint64_t now_ns;
     struct pending *pending; /* NULL: decided here */
     bool waited;             /* an answer has come later */
     const void *data;        /* of the operation */
     struct answer *answer;
     int verb;     /* of the last question */
-    bool removed; /* set by a reset that is decided here: the key had a state */
+    bool removed; /* there was something that a reset or an unblock has removed */
     key_step_fn step;
     struct remote_part part; /* of the last question to a fleet */
     struct remote_question question;

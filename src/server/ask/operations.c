@@ -6,10 +6,9 @@
 #include "base/error.h"
 #include "base/maths.h"
 #include "common/log.h"
-#include "rules/file/adhoc.h"
-#include "server/admin/top_denied.h"
 #include "server/ask/key_ask.h"
 #include "server/ask/reservations.h"
+#include "server/ask/throttle_ask.h"
 
 #define MS_MAX (INT64_MAX / WEIR_MILLISECOND)
 
@@ -142,51 +141,6 @@ static int run_check(struct asker *asker, enum operation operation, const struct
                                                check.verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK,
                                            .flags = asker->flags};
     return answer_ask(asker, &question, answer, error);
-}
-
-/* ---- throttle: a rate that comes with the question ---- */
-
-bool throttle_denies(const struct weir_question *q)
-{
-    bool shadow = (q->flags & WEIR_SHADOW) != 0;
-    if (!shadow && q->mode != WEIR_PEEK) {
-        top_denied(SERVER_ADHOC, q->key, q->key_len);
-    }
-    return !shadow;
-}
-
-static int run_throttle(struct asker *asker, enum operation operation, const struct ask *ask,
-                        struct answer *answer, struct weir_error *error)
-{
-    struct weir_rules_found found = {.window_ns = ask->number[ASK_PERIOD] * WEIR_MILLISECOND};
-    struct weir *limiter = asker->server->adhoc;
-    struct weir_answer a;
-    (void)operation;
-    if (limiter == NULL) {
-        return fail(error, WEIR_ENOLIMIT, "the built-in limit is switched off (adhoc: off)");
-    }
-    if (ask->parts_count != 1) {
-        return fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1", ask->parts_count);
-    }
-    struct weir_question q = {.key = ask->parts[0].at,
-                              .key_len = ask->parts[0].len,
-                              .cost = ask->number[ASK_COST] != 0 ? ask->number[ASK_COST] : 1,
-                              .flags = throttle_flags(asker->server)};
-    uint64_t interval_ns = found.window_ns / ask->number[ASK_COUNT];
-    int e = interval_ns == 0 ? WEIR_ERATE
-                             : weir_throttle_at(limiter, interval_ns, ask->number[ASK_BURST] + 1,
-                                                &q, asker->now_ns, &a);
-    if (e == 0) {
-        found.shadow = a.verdict != WEIR_ALLOW && !throttle_denies(&q);
-        answer_from_limit(&a, (struct weir_rules_value){SERVER_ADHOC, strlen(SERVER_ADHOC)}, &found,
-                          answer);
-    }
-    return e == WEIR_ERATE ? fail(error, WEIR_EINVAL,
-                                  "count: found more than one unit per nanosecond of period_ms")
-           : e == WEIR_EQUOTA
-               ? fail(error, WEIR_EINVAL, "found a burst that takes longer than %d years to refill",
-                      ADHOC_YEARS)
-               : e;
 }
 
 /* ---- reservations ---- */
@@ -324,6 +278,7 @@ static int on_looked(struct key_ask *k, int error, const struct remote_answer *s
         return error;
     }
     key_answer(k, &said->answer);
+    k->answer->removed = k->removed;
     k->answer->blocked_ms = 0;
     if (k->found.told.limit == NULL) { /* the built-in one */
         hide_numbers(&said->answer, k->answer);
@@ -368,17 +323,13 @@ static void note_change(const struct key_ask *k, const struct audit *a)
 
 static int on_changed(struct key_ask *k, int error, const struct remote_answer *said)
 {
-    (void)said;
     if (error != 0) {
         return error;
     }
+    k->removed = said->found != 0;
     audit_tell(k->data);
     note_change(k, k->data);
-    int e = begin_look(k);
-    if (e == 0) {
-        k->answer->removed = k->removed;
-    }
-    return e;
+    return begin_look(k);
 }
 
 static int begin_change(struct key_ask *k)
@@ -387,7 +338,6 @@ static int begin_change(struct key_ask *k)
     const struct operation_row *row = &operation_rows[a->operation];
     bool units = (row->members & ASK_BIT(ASK_UNITS)) != 0;
     bool timed = (row->members & ASK_BIT(ASK_FOR)) != 0;
-    k->removed = false;
     return key_ask(k, row->verb, units ? a->units : 0, timed ? block_ns(a) : 0, on_changed);
 }
 
@@ -435,7 +385,7 @@ const struct operation_row operation_rows[OPERATIONS] = {
     [OPERATION_THROTTLE] = {"throttle", "checks a key at a rate that comes with the question",
                             ASK_BIT(ASK_KEY) | ASK_BIT(ASK_BURST) | RATE | ASK_BIT(ASK_COST),
                             ASK_BIT(ASK_KEY) | RATE, BY_CLIENTS, ROLE_CHECK, EXTRA_NONE, true,
-                            REMOTE_CHECK, run_throttle},
+                            REMOTE_CHECK, throttle_run},
     [OPERATION_RESERVE] = {"reserve", "takes units that are settled later",
                            KEY | ASK_BIT(ASK_COST) | ASK_BIT(ASK_TTL), NAMED, CLIENTS, ROLE_CHECK,
                            EXTRA_RESERVATION, true, REMOTE_CHECK, run_reserve},

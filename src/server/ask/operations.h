@@ -6,7 +6,6 @@
 #ifndef WEIR_SERVER_ASK_OPERATIONS_H
 #define WEIR_SERVER_ASK_OPERATIONS_H
 
-#include "base/atomic.h"
 #include "rules/file/config.h"
 #include "server/ask/answer.h"
 
@@ -111,16 +110,6 @@ extern const struct operation_row operation_rows[OPERATIONS];
 
 /* Returns the operation of that name, or OPERATIONS. */
 enum operation operation_by_name(struct text name);
-
-/* Returns the flags of a question to the built-in limit: WEIR_SHADOW while the kill switch is on. */
-static inline unsigned throttle_flags(const struct server *server)
-{
-    return load_relaxed(&server->adhoc_shadow) != 0 ? WEIR_SHADOW : 0;
-}
-
-/* Returns whether a denial by the built-in limit is told to the client, and counts its key as denied
- * if it is. A question with WEIR_SHADOW is never denied. */
-bool throttle_denies(const struct weir_question *q);
 
 /*
  * Runs it, if the client's role allows it (otherwise WEIR_EACCES; protocols that have an answer of

@@ -9,6 +9,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "common/remote.h"
 #include "rules/file/adhoc.h"
 #include "rules/live/live.h"
 #include "server/admin/denied_log.h"
@@ -31,10 +32,19 @@
 static int open_adhoc(struct server *server, struct weir_error *error)
 {
     struct weir_options o;
+    struct weir_fleet *fleet = server->fleet.fleet;
     if (server->options.adhoc_keys == 0) {
         return 0;
     }
     adhoc_options(server->options.adhoc_keys, server->options.adhoc_on_full, &o);
+    if (server->options.adhoc_shared && fleet != NULL) {
+        struct remote_spec spec = {.name = TEXT(SERVER_ADHOC),
+                                   .options = o,
+                                   .mode = REMOTE_EXACT,
+                                   .on_failure = server->options.adhoc_on_failure,
+                                   .any_rate = true};
+        return remote_ops(fleet)->open(fleet, &spec, &server->adhoc_remote, error);
+    }
     o.flags |=
         WEIR_HUGE_PAGES; /* a request reads one random place in memory: see docs/BENCHMARKS.md */
     return live_open_beside(server->rules, SERVER_ADHOC, &o, &server->adhoc, error);
@@ -346,6 +356,9 @@ void server_stop(struct server *server)
     }
     free(server->workers);
     live_close_beside(server->adhoc);
+    if (server->adhoc_remote != NULL) {
+        remote_ops(server->fleet.fleet)->release(server->adhoc_remote);
+    }
     block_notes_finish(&server->adhoc_notes);
     tally_destroy(server->clients);
     tally_destroy(server->operators);
@@ -364,6 +377,7 @@ void server_stop(struct server *server)
     server->workers = NULL;
     server->workers_count = 0;
     server->adhoc = NULL;
+    server->adhoc_remote = NULL;
 }
 
 const char *server_address(const struct server *server, enum server_protocol protocol, char *text,

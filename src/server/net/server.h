@@ -127,9 +127,11 @@ struct server_options {
     unsigned threads;                         /* 0: as many as processors_allowed() says */
     unsigned connections; /* most clients of all threads; lowered to fit RLIMIT_NOFILE */
     bool inline_commands;
-    uint64_t adhoc_keys; /* capacity for CL.THROTTLE; 0: off */
-    int adhoc_on_full;   /* enum weir_on_full */
-    uint64_t idle_ms;    /* 0 in these three: SERVER_IDLE_MS, _REQUEST_MS, _WRITE_MS */
+    uint64_t adhoc_keys;  /* capacity for CL.THROTTLE; 0: off */
+    int adhoc_on_full;    /* enum weir_on_full */
+    bool adhoc_shared;    /* the fleet decides CL.THROTTLE ... */
+    int adhoc_on_failure; /* ... and so does this: enum remote_failure */
+    uint64_t idle_ms;     /* 0 in these three: SERVER_IDLE_MS, _REQUEST_MS, _WRITE_MS */
     uint64_t request_ms;
     uint64_t write_ms;
     uint64_t sample_ms;       /* 0: SERVER_SAMPLE_MS */
@@ -186,7 +188,8 @@ struct server {
     struct server_options options;
     struct weir_rules *rules;
     struct server_fleet fleet;
-    struct weir *adhoc; /* NULL: off */
+    struct weir *adhoc; /* NULL: off, or the fleet decides it: */
+    void *adhoc_remote; /* a limit of the fleet; NULL: off, or decided here */
     struct block_notes adhoc_notes;
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
@@ -264,10 +267,15 @@ bool listener_is_loopback(const struct sockaddr_storage *bound);
 const char *server_address(const struct server *server, enum server_protocol protocol, char *text,
                            size_t size);
 
+static inline bool server_has_adhoc(const struct server *server)
+{
+    return server->adhoc != NULL || server->adhoc_remote != NULL;
+}
+
 /* Returns whether this is the name of the built-in limit, which gets its rate with each call. */
 static inline bool server_is_adhoc(const struct server *server, struct text limit)
 {
-    return server->adhoc != NULL && text_is(limit, SERVER_ADHOC);
+    return server_has_adhoc(server) && text_is(limit, SERVER_ADHOC);
 }
 
 #endif

@@ -15,7 +15,7 @@
 -- get no more than it would give them. It writes no '@': to the next who meets it, it is new again.
 local PARTS = 128000
 local LATEST = 4 * FOREVER -- no state is of a time behind this
-local SET_BACK = '-1' -- in the place of p.beyond
+local SET_BACK = -1 -- in the place of p.beyond
 
 local function times(n, u, r)
     local x = n * r

@@ -26,7 +26,7 @@ for i = 1, #KEYS do
         b = tonumber(ARGV[at + 4]),
         cost = tonumber(ARGV[at + 5]),
         wait = tonumber(ARGV[at + 6]),
-        beyond = ARGV[behind + i],
+        beyond = tonumber(ARGV[behind + i]),
         verdict = ALLOW,
         found = false,
         block = 0,
@@ -51,7 +51,13 @@ if rare then
     local p = parts[1]
     local ops = p.ops
     if verb == 'sync' then
-        return ops.sync(p)
+        local said = ops.sync(p)
+        for i = 2, #parts do
+            for _, number in ipairs(parts[i].ops.sync(parts[i])) do
+                said[#said + 1] = number
+            end
+        end
+        return said
     elseif verb == 'reset' then
         if p.found then
             ops.wipe(p)

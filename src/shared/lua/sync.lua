@@ -3,11 +3,12 @@
 -- alone: in the calls of the others it is nothing but text.
 --
 -- cost is the delta, negative if units come back. Of buckets, `wait` says how far the delta would lead
--- by itself, negative if it has drained since, and ARGV[9] is -1 if the node has seen that the store's
+-- by itself, negative if it has drained since, and `beyond` is -1 if the node has seen that the store's
 -- clock was set back. Of windows, `wait` says which one it was admitted in, -1
--- if the node did not know, and ARGV[9] is what it admitted in the one before.
+-- if the node did not know, and `beyond` is what it admitted in the one before.
 --
--- Answers {now, x, y, z, end of a block or 0, dropped}: x, y how far a bucket leads; or x the window, y
+-- Several keys are exchanged one after the other, when all have been read.
+-- Answers for each {now, x, y, z, end of a block or 0, dropped}: x, y how far a bucket leads; or x the window, y
 -- its count, z that of the one before it; dropped: units of windows that nobody counts any more.
 if verb == 'sync' then
     local MOST = 4503599627370495 -- 2^52 - 1
@@ -49,7 +50,7 @@ if verb == 'sync' then
     -- What belongs to a window that has not begun here counts in the one that has: it was admitted
     -- before now.
     local function window_sync(p, current, previous)
-        local older, dropped = tonumber(ARGV[9]), 0
+        local older, dropped = p.beyond, 0
         local function add(n, index)
             if index < 0 or index >= p.index then
                 p[current] = bounded(p[current] + n)

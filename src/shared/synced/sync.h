@@ -4,7 +4,8 @@
  * (shared/node_keys.h), as in lease.h: any thread may ask, and there is no I/O and no clock here.
  *
  *   sync.c        questions and exchanges of keys: when they are made, and lost replies
- *   sync_call.c   the arguments of an exchange
+ *   sync_call.c   the arguments of exchanges
+ *   send_sync.c   sends them, many in one call
  *   sync_view.c   what a node knows of one key, and its decisions
  *   sync_rows.h   the algorithms: sync_bucket.c, sync_window.c
  *   sync_bound.c  the bound below, and how much a key may owe
@@ -108,8 +109,15 @@ void sync_hurry(struct node_keys *keys, const struct remote_part *of);
 /* Makes the next exchange that is due. Returns false if none is due. */
 bool sync_next(struct node_keys *keys, uint64_t now_ns, struct sync_call *call);
 
+/* Exchanges of one script, whose keys are in one slot, may be one call; its reply has the integers
+ * of each. */
+#define SYNC_INTEGERS 6  /* of an exchange's reply */
+#define SYNC_TOGETHER 16 /* exchanges of a call, at most */
+_Static_assert(SYNC_INTEGERS *SYNC_TOGETHER <= STORE_INTEGERS_MAX, "a reply can be read at once");
+
 const struct script *sync_script(const struct scripts *s, const struct sync_call *call);
-void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned *count);
+void sync_put_arguments(const struct sync_call *calls, unsigned n, struct buffer *b,
+                        unsigned *count);
 
 /* Exactly one of these two must be called for each call. sync_reply() returns 0, or WEIR_EIO if the
  * reply is not that of an exchange; the call then counts as lost. */

@@ -1,4 +1,4 @@
-/* The script and the arguments of an exchange: lua/sync.lua. */
+/* The script and the arguments of exchanges: lua/sync.lua. */
 #include "base/maths.h"
 #include "shared/script.h"
 #include "shared/synced/sync.h"
@@ -18,7 +18,7 @@ static uint64_t beyond(const struct sync_call *call, const struct store_params *
     return call->set_back ? min_u64(call->owed, most) : most;
 }
 
-void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned *count)
+static unsigned put_one(const struct sync_call *call, struct buffer *b)
 {
     const struct store_params *p = &store_limit_numbers(call->limit)->params;
     const int64_t numbers[] = {
@@ -29,10 +29,22 @@ void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned
         (int64_t)script_offset(p, store_key_text(&call->key)),
         call->delta,
         call->window,
-        call->set_back ? -1 : call->extra,
     };
-    resp_put_bulk(b, TEXT("1"));
-    resp_put_bulk(b, store_key_text(&call->key));
+    return script_put_numbers(b, numbers, sizeof numbers / sizeof numbers[0]);
+}
+
+void sync_put_arguments(const struct sync_call *calls, unsigned n, struct buffer *b,
+                        unsigned *count)
+{
+    *count = 1 + n + script_put_numbers(b, &(int64_t){n}, 1); /* with the keys and the verb */
+    for (unsigned i = 0; i < n; i++) {
+        resp_put_bulk(b, store_key_text(&calls[i].key));
+    }
     resp_put_bulk(b, TEXT("sync"));
-    *count = 3 + script_put_numbers(b, numbers, sizeof numbers / sizeof numbers[0]);
+    for (unsigned i = 0; i < n; i++) {
+        *count += put_one(&calls[i], b);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        *count += script_put_numbers(b, &(int64_t){calls[i].set_back ? -1 : calls[i].extra}, 1);
+    }
 }

@@ -1,6 +1,9 @@
 /*
  * A redis-server of the test: a process, a folder, a unix socket, one connection. It dies with the
  * test. An error ends the test program; the test is skipped if there is no redis-server.
+ *
+ * With WEIR_TEST_STORE=redis://host:port in the environment, the connection goes to that server
+ * instead, which may be any version of Redis or of another store, and all of its keys are removed.
  */
 #ifndef WEIR_TESTS_SUPPORT_STORE_REDIS_H
 #define WEIR_TESTS_SUPPORT_STORE_REDIS_H
@@ -20,7 +23,8 @@ struct store_redis {
     size_t used;
 };
 
-/* `extra`: more options for its command line, NULL-terminated; may be NULL. */
+/* `extra`: more options for its command line, NULL-terminated; may be NULL. With options it is
+ * always a server of its own. */
 void store_redis_start(struct store_redis *r, const char *const *extra);
 void store_redis_stop(struct store_redis *r);
 

@@ -153,10 +153,12 @@ static void a_url_is_looked_at_and_a_secret_in_it_never_told(void **state)
     assert_null(strstr(found, "hunter2"));
 }
 
-static void what_is_not_shared_beside_a_store_is_told_unless_that_is_known(void **state)
+static void what_cl_throttle_counts_may_be_shared_or_not(void **state)
 {
-    assert_non_null(strstr(told("store: redis://a\nlimits: [{name: l, key: [], rate: 1/s}]"),
-                           "found a store, but what CL.THROTTLE counts"));
+    assert_string_equal(told("store: redis://a\nlimits: [{name: l, key: [], rate: 1/s}]"), "");
+    assert_non_null(strstr(told("adhoc: {consistency: exact}\n"
+                                "limits: [{name: l, key: [], rate: 1/s}]"),
+                           "adhoc: found consistency exact without a store"));
     assert_string_equal(told("store: redis://a\nadhoc: {consistency: local}\n"
                              "limits: [{name: l, key: [], rate: 1/s}]"),
                         "");
@@ -172,7 +174,7 @@ int main(void)
         cmocka_unit_test(how_nodes_share_a_limit_is_shown_and_reads_back),
         cmocka_unit_test(a_bound_far_above_the_limit_is_told),
         cmocka_unit_test(a_url_is_looked_at_and_a_secret_in_it_never_told),
-        cmocka_unit_test(what_is_not_shared_beside_a_store_is_told_unless_that_is_known),
+        cmocka_unit_test(what_cl_throttle_counts_may_be_shared_or_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,7 +240,7 @@ const struct script *sync_script(const struct scripts *s, const struct sync_call
     return &s->row[1];
 }
 
-void sync_put_arguments(const struct sync_call *call, struct buffer *b, unsigned *count)
+void sync_put_arguments(const struct sync_call *call, unsigned n, struct buffer *b, unsigned *count)
 {
     *count = 0;
 }

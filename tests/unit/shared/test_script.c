@@ -278,6 +278,8 @@ static void a_verb_is_done_or_not(void **state)
     assert_int_equal(script_done(&odd, REMOTE_RESET), WEIR_EIO);
 }
 
+#define WRAPPED "-ERR Error running script (call to f_71d0461831aa): @user_script:12: "
+
 static void errors_are_known_by_their_first_word(void **state)
 {
     static const struct {
@@ -299,6 +301,11 @@ static void errors_are_known_by_their_first_word(void **state)
         {"-ERR unknown command\r\n", STORE_REFUSED, true},
         {"-MOVEDX 1\r\n", STORE_REFUSED, true},
         {"-\r\n", STORE_REFUSED, true},
+        /* Redis 6.2 */
+        {WRAPPED "@user_script: 12: -READONLY You can't write\r\n", STORE_READONLY, false},
+        {WRAPPED "@user_script: 12: -OOM command not allowed\r\n", STORE_OOM, false},
+        {WRAPPED "user_script:12: key: @user_script: 12: -OOM\r\n", STORE_REFUSED, true},
+        {WRAPPED "@user_script: 12: \r\n", STORE_REFUSED, true},
     };
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         struct store_reply r = read_all(errors[i].line);

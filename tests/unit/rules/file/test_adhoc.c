@@ -42,11 +42,14 @@ static void it_is_on_unless_it_is_switched_off(void **state)
 static void its_table_counts_where_it_is_on(void **state)
 {
     struct problems problems = {0};
-    struct adhoc_config adhoc = read(LIMIT);
-    uint64_t bytes = adhoc_bytes(&adhoc, &problems);
+    struct config config = {.adhoc = read(LIMIT)};
+    uint64_t bytes = adhoc_bytes(&config, &problems);
     assert_true(bytes > 16000000 && bytes < 40000000);
-    adhoc.off = true;
-    assert_int_equal(adhoc_bytes(&adhoc, &problems), 0);
+    config.fleet = FLEET_GIVEN;
+    assert_int_equal(adhoc_bytes(&config, &problems), 0); /* in the store */
+    config.fleet = FLEET_NONE;
+    config.adhoc.off = true;
+    assert_int_equal(adhoc_bytes(&config, &problems), 0);
     assert_null(rules_complaint("adhoc: off\nserver: {memory: 10MB}\n" LIMIT));
     assert_non_null(strstr(rules_complaint("server: {memory: 10MB}\n" LIMIT),
                            "found limits and adhoc that need"));
@@ -58,7 +61,9 @@ static void what_is_shown_reads_back(void **state)
         {"adhoc: off\n", "\nadhoc: off\n"},
         {"adhoc: {on_full: allow}\n",
          "\nadhoc: {max_keys: 1M, on_full: allow, consistency: local}"},
-        {"store: redis://a\n", "\nadhoc: {max_keys: 1M, on_full: evict, consistency: local}"},
+        {"store: redis://a\n", "\nadhoc: {max_keys: 1M, on_full: evict, consistency: exact"},
+        {"store: redis://a\nadhoc: {consistency: local}\n",
+         "\nadhoc: {max_keys: 1M, on_full: evict, consistency: local}"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char yaml[200];
