@@ -1,0 +1,15 @@
+/* A context as sessions see it, and the texts of OpenSSL's errors. */
+#ifndef WEIR_TLS_TLS_CONTEXT_H
+#define WEIR_TLS_TLS_CONTEXT_H
+
+#include <openssl/ssl.h>
+
+#include "tls/tls.h"
+
+/* Returns OpenSSL's settings, which live as long as the context. */
+SSL_CTX *tls_context_ssl(const struct tls_context *context);
+
+/* Writes the cause of this thread's last failure in OpenSSL, and forgets all its failures. */
+void tls_cause(char *text, size_t size);
+
+#endif
