@@ -141,7 +141,7 @@ void tls_session_destroy(struct tls_session *s)
 static void explain(struct tls_session *s, struct weir_error *error)
 {
     char cause[CAUSE_MAX];
-    unsigned long code = ERR_peek_last_error();
+    unsigned long code = ERR_peek_error();
     bool from_peer =
         ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) > SSL_AD_REASON_OFFSET;
     long verified = SSL_get_verify_result(s->ssl);
