@@ -319,7 +319,10 @@ static const struct field_type type_store_tls = {.size = sizeof(struct store_tls
 #define STORE(member) offsetof(struct store_config, member)
 
 static const struct field store_fields[] = {
-    {"url", "redis://, redis-sentinel:// or redis-cluster:// followed by hosts; rediss for TLS",
+    {"url",
+     "redis://, redis-sentinel:// or redis-cluster:// followed by hosts, for TLS with rediss "
+     "instead "
+     "of redis",
      "where the store is; store: URL is a short form", &type_url, 0, .required = true},
     {"password_file", "a path", "a file that holds the password", &type_text, STORE(password_file),
      .unset = "none"},
