@@ -110,7 +110,7 @@ struct tls_session *tls_session_create(struct tls_context *context, const char *
     s->context = tls_context_ref(context);
     s->ssl = SSL_new(tls_context_ssl(context));
     if (server_name != NULL) {
-        memcpy(s->name, server_name, len);
+        memcpy(s->name, server_name, len + 1);
     }
     bool server = s->ssl != NULL && SSL_is_server(s->ssl);
     if (s->ssl == NULL || !set_bio(s) || (!server && !set_name(s->ssl, s->name))) {
