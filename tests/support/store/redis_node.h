@@ -15,7 +15,7 @@
 #include "common/buffer.h"
 #include "support/tls/certificates.h"
 
-#define REDIS_ARGS_MAX 64
+#define REDIS_ARGS_MAX 48
 #define REDIS_ARG_MAX 128
 
 struct redis_node {
