@@ -51,6 +51,7 @@ void fleet_tls_trouble(const struct weir_fleet *fleet, struct weir_error *error)
 
 /* ---- the session of a socket ---- */
 
+/* Ends a socket whose TLS has failed; in the handshake, the next address is tried. Returns false. */
 static bool fail_tls(struct fleet_socket *s, const struct weir_error *error, uint64_t now_ns)
 {
     socket_note_reason(s, error->text);
@@ -115,6 +116,9 @@ struct text socket_seal(struct fleet_socket *s)
         struct weir_error error;
         struct text out = client_outgoing(s->link);
         size_t len = out.len;
+        if (len == 0) {
+            return out;
+        }
         if (tls_send(s->tls, &out, &s->sealed, &error) != TLS_OK) {
             socket_note_reason(s, error.text);
             (void)shutdown(s->fd, SHUT_RDWR); /* the next read ends the socket */
