@@ -21,6 +21,12 @@ find_library(WEIR_JANSSON jansson)
 if(NOT WEIR_JANSSON_DIR OR NOT WEIR_JANSSON)
     message(FATAL_ERROR "jansson is missing: run scripts/setup build")
 endif()
+find_path(WEIR_SSL_DIR openssl/ssl.h)
+find_library(WEIR_SSL ssl)
+find_library(WEIR_CRYPTO crypto)
+if(NOT WEIR_SSL_DIR OR NOT WEIR_SSL OR NOT WEIR_CRYPTO)
+    message(FATAL_ERROR "OpenSSL is missing: run scripts/setup build")
+endif()
 find_path(WEIR_LLHTTP_DIR llhttp.h HINTS /usr/share/include/llhttp)
 find_file(WEIR_LLHTTP_SOURCE llhttp.c HINTS /usr/share/llhttp)
 if(NOT WEIR_LLHTTP_DIR OR NOT WEIR_LLHTTP_SOURCE)
@@ -56,6 +62,14 @@ target_include_directories(weir_rules_objects PUBLIC include src PRIVATE ${WEIR_
 add_library(weir_rules_internal STATIC $<TARGET_OBJECTS:weir_rules_objects>)
 target_include_directories(weir_rules_internal PUBLIC include src)
 target_link_libraries(weir_rules_internal PUBLIC weir_common weir_internal ${WEIR_YAML})
+
+# TLS, for the fleet and the program.
+file(GLOB WEIR_TLS_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/tls/*.c")
+add_library(weir_tls_objects OBJECT ${WEIR_TLS_SOURCES})
+target_include_directories(weir_tls_objects PUBLIC include src PRIVATE ${WEIR_SSL_DIR})
+add_library(weir_tls STATIC $<TARGET_OBJECTS:weir_tls_objects>)
+target_include_directories(weir_tls PUBLIC include src)
+target_link_libraries(weir_tls PUBLIC weir_common weir_internal ${WEIR_SSL} ${WEIR_CRYPTO})
 
 # The HTTP parser of Node, whose package brings it as sources. Strict: what may be read in two ways is refused.
 get_filename_component(WEIR_LLHTTP_SOURCES "${WEIR_LLHTTP_SOURCE}" DIRECTORY)
@@ -95,7 +109,7 @@ add_library(weir_fleet_objects OBJECT ${WEIR_FLEET_SOURCES})
 target_include_directories(weir_fleet_objects PUBLIC include src ${WEIR_UV_DIR})
 add_library(weir_fleet STATIC $<TARGET_OBJECTS:weir_fleet_objects>)
 target_include_directories(weir_fleet PUBLIC include src ${WEIR_UV_DIR})
-target_link_libraries(weir_fleet PUBLIC weir_store weir_rules_internal ${WEIR_UV})
+target_link_libraries(weir_fleet PUBLIC weir_store weir_rules_internal weir_tls ${WEIR_UV})
 
 file(GLOB base_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/base/*.c")
 add_library(weir_base_objects OBJECT ${base_sources})
@@ -112,11 +126,12 @@ file(GLOB plan_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/algo/*.c" "$
 add_library(weir_plan_objects OBJECT ${plan_sources} src/limit/plan.c src/wire/resp.c src/wire/resp_reply.c
     src/rules/value/address.c src/rules/value/cidr.c src/rules/value/quote.c)
 target_include_directories(weir_plan_objects PUBLIC include src)
-set(redis_objects weir_fleet_objects weir_store_objects weir_plan_objects weir_common_objects weir_base_objects)
+set(redis_objects weir_fleet_objects weir_store_objects weir_plan_objects weir_tls_objects weir_common_objects
+    weir_base_objects)
 weir_shared(libweir_redis_shared weir-redis libweir-redis.map ${redis_objects})
-target_link_libraries(libweir_redis_shared PUBLIC libweir_shared PRIVATE ${WEIR_UV})
+target_link_libraries(libweir_redis_shared PUBLIC libweir_shared PRIVATE ${WEIR_UV} ${WEIR_SSL} ${WEIR_CRYPTO})
 weir_static(libweir_redis_static weir-redis "weir_fleet_*;weir_ring_*" ${redis_objects})
-target_link_libraries(libweir_redis_static INTERFACE libweir_static uv)
+target_link_libraries(libweir_redis_static INTERFACE libweir_static uv ssl crypto)
 
 add_library(weir::rules ALIAS libweir_rules_shared)
 add_library(weir::rules_static ALIAS libweir_rules_static)
@@ -146,7 +161,7 @@ add_custom_command(OUTPUT page_files.c
     DEPENDS ${page_sources} cmake/page.cmake COMMENT "Embedding web/" VERBATIM)
 add_library(weir_server STATIC ${WEIR_SERVER_SOURCES} openapi_json.c page_files.c)
 target_include_directories(weir_server PUBLIC include src ${WEIR_UV_DIR} ${WEIR_NGHTTP2_DIR} PRIVATE ${WEIR_JANSSON_DIR})
-target_link_libraries(weir_server PUBLIC weir_wire weir_rules_internal ${WEIR_UV} ${WEIR_JANSSON} ${WEIR_NGHTTP2})
+target_link_libraries(weir_server PUBLIC weir_wire weir_tls weir_rules_internal ${WEIR_UV} ${WEIR_JANSSON} ${WEIR_NGHTTP2})
 
 # The program.
 file(GLOB_RECURSE WEIR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.c")
