@@ -97,7 +97,7 @@ struct section {
 
 extern const struct section section_top, section_server, section_store, section_adhoc,
     section_limit, section_tiers, section_tier, section_overrides, section_ban, section_deny,
-    section_log;
+    section_log, section_server_tls;
 
 /* Sets the defaults of all fields that have one. */
 void fields_init(struct reader *r, const struct section *section, void *target);
