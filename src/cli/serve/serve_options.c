@@ -103,6 +103,22 @@ static const struct cli_option options[] = {
      read_secrets, TO(secrets), ROLE_CHECK},
     {"--admin-secrets", "FILE", "operators need one of these secrets; default one that is made",
      read_secrets, TO(secrets), ROLE_ADMIN},
+    {"--tls-cert", "FILE",
+     "speak TLS with this certificate, in PEM; off: plain text; default the rule file's",
+     cli_read_text, TO(tls.cert)},
+    {"--tls-key", "FILE", "the key of the certificate; default in the file of the certificate",
+     cli_read_text, TO(tls.key)},
+    {"--tls-client-ca", "FILE", "the CAs of clients' certificates; default none", cli_read_text,
+     TO(tls.client_ca)},
+    {"--tls-client-cert", "none|optional|required",
+     "whether clients must show a certificate; default none, required with --tls-client-ca",
+     cli_read_choice, TO(tls.client_cert), .choices = client_cert_names},
+    {"--tls-listeners", "NAME,...", "listeners that speak TLS, such as http,resp; default all",
+     cli_read_text, TO(tls.listeners)},
+    {"--check-names", "NAME,...", "names in certificates that give the role check; default none",
+     cli_read_text, TO(tls.names[ROLE_CHECK])},
+    {"--admin-names", "NAME,...", "names in certificates that give the role admin; default none",
+     cli_read_text, TO(tls.names[ROLE_ADMIN])},
     {"--socket-mode", "MODE", "mode of unix sockets, in octal; default 0660", read_mode,
      TO(server.socket_mode)},
     {"--socket-group", "GROUP", "group of unix sockets; default that of the process", cli_read_text,
@@ -129,6 +145,7 @@ static const struct serve_settings defaults = {
                .max_age_ms = SERVER_AGE_MS,
                .client_field = -1}, /* -1: the rule file's */
     .page = -1,                     /* likewise */
+    .tls = {.client_cert = -1},     /* likewise */
     .log_level = LEVEL_INFO - LEVEL_ERROR};
 
 const struct cli_command cli_serve =
@@ -285,6 +302,7 @@ int serve_check_client(struct weir_rules *rules, const struct serve_settings *s)
 void serve_finish_settings(struct serve_settings *settings)
 {
     cidr_set_destroy(settings->trusted);
+    serve_finish_tls(settings);
     access_close(settings->server.access);
     explicit_bzero(settings->made_secret, sizeof settings->made_secret);
     for (int role = 0; role < ROLES; role++) {
