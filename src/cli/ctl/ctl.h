@@ -10,9 +10,8 @@ struct ctl_row;
 struct ctl {
     struct admin_client client;
     const struct ctl_row *row;
-    const char *admin; /* options as given; NULL: not given */
-    const char *secret_file;
-    const char *tier;
+    struct admin_options to;
+    const char *tier; /* options as given; NULL: not given */
     const char *why;
     bool json;
     uint64_t block_ns; /* --for; 0: until it is unblocked */
@@ -23,7 +22,18 @@ struct ctl {
 };
 
 /* The rows of the options in ctl.c. Those from CTL_TIER on belong to some of the commands only. */
-enum { CTL_ADMIN, CTL_SECRET_FILE, CTL_JSON, CTL_TIER, CTL_FOR, CTL_UNITS, CTL_WHY, CTL_OPTIONS };
+enum {
+    CTL_ADMIN,
+    CTL_SECRET_FILE,
+    CTL_JSON,
+    CTL_TLS,
+    CTL_TLS_LAST = CTL_TLS + 3,
+    CTL_TIER,
+    CTL_FOR,
+    CTL_UNITS,
+    CTL_WHY,
+    CTL_OPTIONS
+};
 
 #define CTL_TAKES(option) (1u << (option))
 
