@@ -59,7 +59,7 @@ struct weir_fleet_options {
     unsigned flags;       /* WEIR_FLEET_CALLERS_LOOP */
     unsigned reserved;    /* 0 */
     const char *url;      /* redis://host:port[,...][/db], redis-sentinel://host:port,.../master,
-                                  redis-cluster://host:port,...; required */
+                                  redis-cluster://host:port,...; rediss... for TLS; required */
     const char *user;     /* NULL: none */
     const char *password; /* NULL: none. Copied, and never shown */
     const char *password_file; /* its first line is the password; read for every connection */
@@ -74,15 +74,23 @@ struct weir_fleet_options {
      * its address is in one of these networks. Hosts of the URL are always used. "": no others are.
      * NULL: any may be announced. */
     const char *networks;
+    /* Used only for rediss://, rediss-sentinel:// and rediss-cluster://. Files in PEM form; they are
+     * read again for a new connection if they have changed. */
+    const char *tls_ca;   /* CA of the store's certificates; NULL: the system's */
+    const char *tls_cert; /* own certificate, for a store that asks for one; NULL: none */
+    const char *tls_key;  /* its key; required with tls_cert */
+    /* Name or address that all certificates of the store must have; NULL: the host of the URL, or
+     * the one that a Sentinel or the Cluster announces. */
+    const char *tls_server_name;
 };
 
 #define WEIR_FLEET_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct weir_fleet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                   \
+        sizeof(struct weir_fleet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0       \
     }
 
 /* Opens a fleet. Does not wait for the store, and succeeds if it is unavailable. Returns 0, WEIR_EINVAL
- * (*error says what was found), WEIR_ENOMEM, or WEIR_EIO (the password file; no thread). */
+ * (*error says what was found), WEIR_ENOMEM, or WEIR_EIO (the password file or one for TLS; no thread). */
 WEIR_API int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_options *options,
                              struct weir_error *error);
 

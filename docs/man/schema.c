@@ -18,7 +18,7 @@
 #define NUMBER "[0-9][0-9_.]*"
 #define RATE NUMBER "\\s*[kMGT]?\\s*/\\s*([a-z]+|(" NUMBER "\\s*[a-z]+\\s*)+)"
 #define NAME_PATTERN "^[A-Za-z0-9_.-]{1,63}$"
-#define URL_PATTERN "^redis(-sentinel|-cluster)?://.+$"
+#define URL_PATTERN "^rediss?(-sentinel|-cluster)?://.+$"
 #define SOURCE_PATTERN                                                                             \
     "^(request|header:.+|query:.+|cookie:.+|path:[0-9]+|path:\\{.+\\}|file:.+ by .+)$"
 

@@ -59,11 +59,19 @@ static int check_options(const struct weir_fleet_options *o, struct weir_error *
 /* The options that are strings. */
 #define STRING(field) offsetof(struct weir_fleet_options, field)
 static const size_t strings[] = {
-    STRING(url),           STRING(user),
-    STRING(password),      STRING(password_file),
-    STRING(sentinel_user), STRING(sentinel_password),
-    STRING(prefix),        STRING(sentinel_password_file),
+    STRING(url),
+    STRING(user),
+    STRING(password),
+    STRING(password_file),
+    STRING(sentinel_user),
+    STRING(sentinel_password),
+    STRING(prefix),
+    STRING(sentinel_password_file),
     STRING(networks),
+    STRING(tls_ca),
+    STRING(tls_cert),
+    STRING(tls_key),
+    STRING(tls_server_name),
 };
 
 static char **string_at(struct weir_fleet_options *o, size_t i)
@@ -183,6 +191,7 @@ static void free_fleet(struct weir_fleet *f)
     fleet_forget_nodes(f);
     breakers_destroy(f->breakers);
     cidr_set_destroy(f->networks);
+    tls_context_unref(f->tls);
     free_options(&f->options);
     (void)pthread_mutex_destroy(&f->lock);
     free(f);
@@ -208,6 +217,7 @@ int fleet_open_bare(struct weir_fleet **out, const struct weir_fleet_options *op
     e = e == 0 ? store_url_read(text_of(options->url), &f->url, error) : e;
     e = e == 0 ? fleet_networks_read(f, error) : e;
     e = e == 0 ? look_at_secrets(f, error) : e;
+    e = e == 0 ? fleet_tls_open(f, error) : e;
     e = e == 0 ? make_shared(f, error) : e;
     if (e != 0) {
         free_fleet(f);

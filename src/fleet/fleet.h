@@ -6,7 +6,8 @@
  *   nodes_file.c     the number of nodes, kept over restarts
  *   fleet_thread.c   the part of one loop: a struct store, its timer, its sockets; and the functions
  *                    by which rules ask it: common/remote.h
- *   socket.c         the connection of a link: names, connecting, reading, writing
+ *   socket.c         the connection of a link: reading, writing; socket_connect.c: names, connecting;
+ *                    socket_tls.c: TLS
  *   loop.c           the fleet's own thread, which others reach by a queue, or the caller's loop
  *   fleet_limits.c   weir_fleet_limit_..., and the calls that ask and change them
  *   ring.c           weir_ring_...
@@ -28,6 +29,7 @@
 #include "redis/breaker.h"
 #include "rules/value/address.h"
 #include "shared/store.h"
+#include "tls/tls.h"
 
 struct fleet_thread;
 
@@ -41,6 +43,8 @@ struct weir_fleet {
     struct redact redact;              /* takes the passwords out of messages */
     struct cidr_set *networks;         /* options.networks; NULL: any */
     struct nodes_file *nodes_file;     /* NULL: the number of nodes is not kept */
+    struct tls_context *tls;           /* NULL: without TLS; guarded by `lock` */
+    struct weir_error tls_trouble;     /* why new certificates are not used; guarded by `lock` */
     uint64_t targets_refused;          /* announced addresses that were not in `networks` */
     char last_refused[300];            /* the last one; guarded by `lock` */
     struct fleet_loop *loop;           /* the fleet's own or the caller's; NULL: a server's fleet */
@@ -77,6 +81,9 @@ int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *quest
 
 /* See breakers_see(). */
 size_t fleet_endpoints(const struct weir_fleet *fleet, struct breaker_seen *seen, size_t most);
+
+/* Writes why certificates that have changed are not used; text "": they are. */
+void fleet_tls_trouble(const struct weir_fleet *fleet, struct weir_error *error);
 
 /* Returns how many announced addresses were refused, and copies the last one; "": none was. */
 uint64_t fleet_targets_refused(const struct weir_fleet *fleet, char *last, size_t size);

@@ -30,6 +30,7 @@ struct poll {
 void fleet_thread_handle_gone(struct fleet_thread *t)
 {
     if (--t->handles == 0 && t->closing) {
+        buffer_finish(&t->plain);
         free(t);
     }
 }
@@ -266,6 +267,7 @@ int fleet_thread_open(struct fleet_thread **out, struct weir_fleet *fleet, uv_lo
     t->fleet = fleet;
     t->loop = loop;
     t->leave_ns = UINT64_MAX;
+    buffer_init(&t->plain, FLEET_READ_BYTES + TLS_RECORD_BYTES);
     int e = open_handles(t);
     if (e != 0) {
         e = fail(error, e == UV_ENOMEM ? WEIR_ENOMEM : WEIR_EIO, "a loop of the fleet: %s",

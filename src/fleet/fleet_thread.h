@@ -29,6 +29,7 @@
 #include "fleet/fleet.h"
 
 #define FLEET_READ_BYTES 65536
+#define FLEET_SEALED_BYTES 65536 /* of TLS that a socket may hold back */
 #define FLEET_SECRET_BYTES 1024
 /* Time for one attempt to connect: looking up the name, and trying all its addresses. */
 #define FLEET_CONNECT_NS WEIR_SECOND
@@ -58,6 +59,7 @@ struct fleet_thread {
     /* The store's error, with `reason`. It is written, and read by other threads, under the fleet's
      * lock. */
     char trouble[248];
+    struct buffer plain; /* with TLS: what a socket has received, until the client has it */
     char read[FLEET_READ_BYTES];
 };
 
@@ -93,6 +95,12 @@ void fleet_sockets_work(struct fleet_thread *t, uint64_t now_ns);
 /* Ends attempts to connect that take too long. Returns when to look again. */
 uint64_t fleet_sockets_tick(struct fleet_thread *t, uint64_t now_ns);
 void fleet_sockets_sweep(struct fleet_thread *t); /* frees closed ones */
+
+/* ---- socket_tls.c ---- */
+
+/* Reads the certificates, if the URL asks for TLS. Returns 0, WEIR_EINVAL, WEIR_EIO (a file) or
+ * WEIR_ENOMEM. */
+int fleet_tls_open(struct weir_fleet *fleet, struct weir_error *error);
 
 /* ---- networks.c ---- */
 

@@ -6,16 +6,20 @@
 #define DB_MOST 65535
 #define EXPECTED                                                                                   \
     "redis://host:port[,host:port...][/db], redis-sentinel://host:port,.../mastername or "         \
-    "redis-cluster://host:port,..."
+    "redis-cluster://host:port,..., for TLS with rediss instead of redis"
 
 static const struct {
     const char *scheme;
     enum store_kind kind;
     unsigned port;
+    bool tls;
 } rows[] = {
-    {"redis://", STORE_ALONE, 6379},
-    {"redis-sentinel://", STORE_SENTINEL, 26379},
-    {"redis-cluster://", STORE_CLUSTER, 6379},
+    {"redis://", STORE_ALONE, 6379, false},
+    {"redis-sentinel://", STORE_SENTINEL, 26379, false},
+    {"redis-cluster://", STORE_CLUSTER, 6379, false},
+    {"rediss://", STORE_ALONE, 6379, true},
+    {"rediss-sentinel://", STORE_SENTINEL, 26379, true},
+    {"rediss-cluster://", STORE_CLUSTER, 6379, true},
 };
 
 /* ---- hosts ---- */
@@ -82,7 +86,7 @@ static int read_host(struct text t, struct store_host *h, struct weir_error *err
 static int read_socket(struct text t, const struct store_url *url, struct store_host *h,
                        struct weir_error *error)
 {
-    if (url->kind != STORE_ALONE) {
+    if (url->kind != STORE_ALONE || url->tls) {
         return fail(error, WEIR_EINVAL,
                     "found '%.*s', expected a host; only redis:// supports unix sockets",
                     TEXT_ARGS(t));
@@ -159,10 +163,11 @@ int store_url_read(struct text text, struct store_url *url, struct weir_error *e
         if (text_starts(text, rows[i].scheme)) {
             struct text rest = text_after(text, strlen(rows[i].scheme));
             url->kind = rows[i].kind;
+            url->tls = rows[i].tls;
             int e = take_hosts(&rest, rows[i].port, url, error);
             return e != 0 ? e : read_tail(text_after(rest, rest.len > 0), url, error);
         }
     }
-    return fail(error, WEIR_EINVAL, "the store's URL is '%.*s'%s, expected " EXPECTED,
-                TEXT_ARGS(text), text_starts(text, "rediss") ? " (TLS is not supported)" : "");
+    return fail(error, WEIR_EINVAL, "the store's URL is '%.*s', expected " EXPECTED,
+                TEXT_ARGS(text));
 }

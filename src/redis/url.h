@@ -4,6 +4,7 @@
  *     redis://host:port[,host:port...][/db]        the first host that answers as a master
  *     redis-sentinel://host:port,.../mastername    the node that the Sentinels name as the master
  *     redis-cluster://host:port,...                by slots; the hosts are those to ask first
+ *     rediss://, rediss-sentinel://, rediss-cluster://   the same with TLS on every connection
  *
  * host is a name, an IPv4 address, [an IPv6 address], or for redis:// the absolute path of a unix
  * socket (redis:///run/redis.sock). The default port is 6379, for Sentinels 26379. user:password@
@@ -27,6 +28,7 @@ struct store_host {
 
 struct store_url {
     enum store_kind kind;
+    bool tls;
     struct store_host hosts[STORE_HOSTS_MAX];
     size_t count;
     unsigned db;

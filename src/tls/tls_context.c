@@ -44,7 +44,7 @@ struct tls_context {
 
 void tls_cause(char *text, size_t size)
 {
-    unsigned long code = ERR_peek_last_error();
+    unsigned long code = ERR_peek_error();
     const char *reason = ERR_SYSTEM_ERROR(code) ? NULL : ERR_reason_error_string(code);
     if (ERR_SYSTEM_ERROR(code)) {
         errno = ERR_GET_REASON(code);

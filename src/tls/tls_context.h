@@ -9,7 +9,8 @@
 /* Returns OpenSSL's settings, which live as long as the context. */
 SSL_CTX *tls_context_ssl(const struct tls_context *context);
 
-/* Writes the cause of this thread's last failure in OpenSSL, and forgets all its failures. */
+/* Writes the first failure of this thread in OpenSSL, which is the cause of the others, and forgets
+ * all of them. */
 void tls_cause(char *text, size_t size);
 
 #endif

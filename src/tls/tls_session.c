@@ -110,7 +110,7 @@ struct tls_session *tls_session_create(struct tls_context *context, const char *
     s->context = tls_context_ref(context);
     s->ssl = SSL_new(tls_context_ssl(context));
     if (server_name != NULL) {
-        memcpy(s->name, server_name, len);
+        memcpy(s->name, server_name, len + 1);
     }
     bool server = s->ssl != NULL && SSL_is_server(s->ssl);
     if (s->ssl == NULL || !set_bio(s) || (!server && !set_name(s->ssl, s->name))) {
@@ -141,7 +141,7 @@ void tls_session_destroy(struct tls_session *s)
 static void explain(struct tls_session *s, struct weir_error *error)
 {
     char cause[CAUSE_MAX];
-    unsigned long code = ERR_peek_last_error();
+    unsigned long code = ERR_peek_error();
     bool from_peer =
         ERR_GET_LIB(code) == ERR_LIB_SSL && ERR_GET_REASON(code) > SSL_AD_REASON_OFFSET;
     long verified = SSL_get_verify_result(s->ssl);

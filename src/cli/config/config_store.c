@@ -51,12 +51,18 @@ static int params_at(const struct limit_config *limit, size_t i, struct text *ti
 
 static void check_url(const struct config *config, struct problems *problems)
 {
-    struct store_url url;
+    struct store_url url = {0};
     struct weir_error error;
     const struct store_config *store = &config->store;
     bool has_url = store->url.len > 0; /* otherwise a problem has been reported */
     if (has_url && store_url_read(store->url, &url, &error) != 0) {
         problem(problems, store->url_place, "%s", error.text);
+        has_url = false;
+    }
+    if (has_url && store->tls.place.line > 0 && !url.tls) {
+        problem(problems, store->tls.place,
+                "found 'tls' for a URL without TLS, expected rediss://, rediss-sentinel:// or "
+                "rediss-cluster://");
     }
     if (store->user.len > 0 && store->password_file.len == 0) {
         problem(problems, config->store_place,
@@ -67,13 +73,12 @@ static void check_url(const struct config *config, struct problems *problems)
             problems, config->store_place,
             "found a user of Sentinels without 'sentinel_password_file', expected both or none");
     }
-    if (has_url && store->sentinel_password_file.len > 0 &&
-        !text_starts(store->url, "redis-sentinel://")) {
+    if (has_url && store->sentinel_password_file.len > 0 && url.kind != STORE_SENTINEL) {
         problem(problems, config->store_place,
                 "found 'sentinel_password_file' for a URL without Sentinels, expected "
                 "redis-sentinel://");
     }
-    if (store->networks.given && text_starts(store->url, "redis://")) {
+    if (has_url && store->networks.given && url.kind == STORE_ALONE) {
         warning(problems, config->store_place,
                 "found 'networks' for a URL with redis://, where they have no effect: they confine "
                 "what Sentinels or a Cluster announce, not the hosts of the URL");

@@ -16,12 +16,20 @@ static const struct {
     size_t to;   /* in struct weir_fleet_options */
     bool path;   /* relative to the rule file */
 } rows[] = {
-#define ROW(name, path)                                                                            \
+#define ROW(name, option, path)                                                                    \
     {                                                                                              \
-        offsetof(struct store_config, name), offsetof(struct weir_fleet_options, name), path       \
+        offsetof(struct store_config, name), offsetof(struct weir_fleet_options, option), path     \
     }
-    ROW(url, false),           ROW(user, false),         ROW(prefix, false),
-    ROW(sentinel_user, false), ROW(password_file, true), ROW(sentinel_password_file, true),
+    ROW(url, url, false),
+    ROW(user, user, false),
+    ROW(prefix, prefix, false),
+    ROW(sentinel_user, sentinel_user, false),
+    ROW(password_file, password_file, true),
+    ROW(sentinel_password_file, sentinel_password_file, true),
+    ROW(tls.ca, tls_ca, true),
+    ROW(tls.cert, tls_cert, true),
+    ROW(tls.key, tls_key, true),
+    ROW(tls.server_name, tls_server_name, false),
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 

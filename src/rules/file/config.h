@@ -284,6 +284,15 @@ struct server_config {
     uint64_t hold_max_ns; /* the longest time for which /v1/auth holds a reply */
 };
 
+/* Texts are empty if they are not given; the first three are paths. */
+struct store_tls_config {
+    struct text ca;
+    struct text cert;
+    struct text key;
+    struct text server_name;
+    struct place place;
+};
+
 struct store_config {
     struct text url; /* len 0: none */
     struct place url_place;
@@ -295,6 +304,7 @@ struct store_config {
     uint64_t deadline_ns;
     uint64_t fleet_size; /* 0: auto */
     struct networks networks;
+    struct store_tls_config tls;
 };
 
 /* The built-in limit of CL.THROTTLE. */

@@ -294,8 +294,6 @@ static void refuse_url(struct reader *r, const struct field *f, const struct nod
                        struct text url)
 {
     const char *found = url.len == 0 ? "nothing"
-                        : text_starts(url, "rediss")
-                            ? "rediss:// (TLS to the store is not supported)"
                         : memchr(url.at, '@', url.len) != NULL
                             ? "a text with '@' (not shown, because it may hold a password)"
                             : NULL;
@@ -306,14 +304,28 @@ static void refuse_url(struct reader *r, const struct field *f, const struct nod
     }
 }
 
+/* True for redis:// and rediss://, redis-sentinel://, ..., with something after it. */
+static bool url_is_good(struct text url)
+{
+    static const char *const kinds[] = {"://", "-sentinel://", "-cluster://"};
+    if (!text_starts(url, "redis")) {
+        return false;
+    }
+    struct text rest = text_after(url, strlen("redis"));
+    rest = text_after(rest, text_starts(rest, "s"));
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (text_starts(rest, kinds[i])) {
+            return rest.len > strlen(kinds[i]);
+        }
+    }
+    return false;
+}
+
 static void read_url(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
     struct store_config *store = value;
     struct text url = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
-    bool good = (text_starts(url, "redis://") && url.len > strlen("redis://")) ||
-                (text_starts(url, "redis-sentinel://") && url.len > strlen("redis-sentinel://")) ||
-                (text_starts(url, "redis-cluster://") && url.len > strlen("redis-cluster://"));
-    if (!good) {
+    if (!url_is_good(url)) {
         refuse_url(r, f, node, url);
         return;
     }
@@ -356,10 +368,50 @@ static const struct field_type type_url = {.read = read_url, .show = show_url, .
 #define DEADLINE_MAX (10 * WEIR_SECOND)
 #define FLEET_SIZE_MAX 1000000
 
+#define TLS(member) offsetof(struct store_tls_config, member)
+
+static const struct field store_tls_fields[] = {
+    {"ca", "a path", "a file with the CA of the store's certificates, or a folder of such files",
+     &type_text, TLS(ca), .unset = "those that the system trusts"},
+    {"cert", "a path", "a file with this node's certificate, for a store that asks for one",
+     &type_text, TLS(cert), .unset = "none"},
+    {"key", "a path", "a file with the key of `cert`", &type_text, TLS(key), .unset = "none"},
+    {"server_name", "a host name or an address",
+     "the name that all certificates of the store must have", &type_text, TLS(server_name),
+     .unset = "the host of the URL, or the one that a Sentinel or the Cluster announces"},
+};
+
+const struct section section_store_tls = SECTION("store.tls", NULL, store_tls_fields);
+
+static void read_store_tls(struct reader *r, const struct field *f, const struct node *node,
+                           void *value)
+{
+    struct store_tls_config *tls = value;
+    tls->place = node->place;
+    field_read_inline(r, f, node, value);
+    if ((tls->cert.len > 0) != (tls->key.len > 0)) {
+        problem(r->problems, node->place, "found '%s' without '%s', expected both or none",
+                tls->cert.len > 0 ? "cert" : "key", tls->cert.len > 0 ? "key" : "cert");
+    }
+}
+
+static bool same_store_tls(const void *a, const void *b)
+{
+    return fields_same(&section_store_tls, CHANGE_BY_SECTION, a, b);
+}
+
+static const struct field_type type_store_tls = {.size = sizeof(struct store_tls_config),
+                                                 .read = read_store_tls,
+                                                 .show = field_show_inline,
+                                                 .same = same_store_tls};
+
 #define STORE(member) offsetof(struct store_config, member)
 
 static const struct field store_fields[] = {
-    {"url", "redis://, redis-sentinel:// or redis-cluster:// followed by hosts",
+    {"url",
+     "redis://, redis-sentinel:// or redis-cluster:// followed by hosts, for TLS with rediss "
+     "instead "
+     "of redis",
      "where the store is; store: URL is a short form", &type_url, 0, .required = true},
     {"password_file", "a path", "a file that holds the password", &type_text, STORE(password_file),
      .unset = "none"},
@@ -382,6 +434,9 @@ static const struct field store_fields[] = {
      "used "
      "only if its address is in one of these networks or in the URL",
      &type_networks, STORE(networks), .unset = "none: they may name any address"},
+    {"tls", "a map with ca, cert, key and server_name", "TLS to the store, for a URL with rediss",
+     &type_store_tls, STORE(tls), .section = &section_store_tls,
+     .unset = "none: certificates that the system trusts, for the hosts of the URL"},
 };
 
 const struct section section_store = SECTION("store", "a store", store_fields);

@@ -72,17 +72,22 @@ static json_t *config_of(struct weir_rules *rules)
     return path != NULL ? path : json_null();
 }
 
-/* Returns the state of the store that a fleet shares; null without a fleet. */
-static json_t *store_of(const struct server *server, const struct fleet_numbers *fleet)
+/* Returns the state of the store that a fleet shares; null without a fleet. The text about what is
+ * wrong with it names addresses, and is for the role admin. */
+static json_t *store_of(const struct exchange *x, const struct fleet_numbers *fleet)
 {
+    const char *why = fleet->why.text;
     json_int_t open = 0;
     for (size_t i = 0; i < fleet->endpoints_count; i++) {
         open += fleet->endpoints[i].open != 0;
     }
-    return server->fleet.fleet == NULL ? json_null()
-                                       : json_pack("{s:b, s:I, s:I, s:I}", "up", fleet->up != 0,
-                                                   "nodes", (json_int_t)fleet->nodes, "connections",
-                                                   (json_int_t)fleet->links, "breakers_open", open);
+    if (x->server->fleet.fleet == NULL) {
+        return json_null();
+    }
+    return json_pack("{s:b, s:I, s:I, s:I, s:s?}", "up", fleet->up != 0, "nodes",
+                     (json_int_t)fleet->nodes, "connections", (json_int_t)fleet->links,
+                     "breakers_open", open, "why",
+                     x->role >= ROLE_ADMIN && why[0] != 0 ? why : NULL);
 }
 
 static json_t *make_status(const struct exchange *x, const struct numbers *n)
@@ -100,9 +105,9 @@ static json_t *make_status(const struct exchange *x, const struct numbers *n)
         (json_int_t)x->server->threads, "generation", (json_int_t)n->rules.generation, "config",
         x->role >= ROLE_ADMIN ? config_of(x->server->rules) : json_null(), "mode",
         shadow ? "shadow" : "enforce", "connections", by_listener(n->counts.open), "requests",
-        asked, "results", results, "decisions", decisions(n), "store",
-        store_of(x->server, &n->fleet), "memory_bytes", (json_int_t)n->process.resident_bytes,
-        "cpu_seconds", (double)n->process.cpu_ns / 1e9, "held", (json_int_t)n->counts.holding);
+        asked, "results", results, "decisions", decisions(n), "store", store_of(x, &n->fleet),
+        "memory_bytes", (json_int_t)n->process.resident_bytes, "cpu_seconds",
+        (double)n->process.cpu_ns / 1e9, "held", (json_int_t)n->counts.holding);
 }
 
 static void run_status(struct exchange *x)

@@ -217,6 +217,7 @@ struct server {
     bool store_told;         /* these three: what was logged about the store (server_fleet.c) */
     bool store_up;
     struct weir_error store_why;
+    struct weir_error certificates_told; /* see tell_certificates() */
     unsigned store_quiet;   /* calls of fleet_watch() until a refusal may be logged again */
     unsigned targets_quiet; /* the same for refused addresses, ... */
     uint64_t targets_told;  /* ... and how many of them have been logged */

@@ -79,6 +79,7 @@ static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n
     read_histogram(&m->took, &n->took);
     bool worth = read_endpoints(fleet, n);
     n->up = n->links > 0 && worth;
+    fleet_tls_trouble(fleet, &n->certificates);
     n->why.text[0] = 0;
     (void)weir_fleet_trouble(fleet, &n->why);
 }
@@ -153,6 +154,20 @@ static void tell_targets(struct server *server, const struct fleet_numbers *n)
     }
 }
 
+/* Warns once that the files with certificates have changed, but cannot be used. */
+static void tell_certificates(struct server *server, const struct fleet_numbers *n)
+{
+    if (strcmp(n->certificates.text, server->certificates_told.text) != 0) {
+        server->certificates_told = n->certificates;
+        if (n->certificates.text[0] != 0) {
+            LOG(LEVEL_WARNING, "the new certificates for the store are not used: the old ones stay",
+                LOG_STRING("why", n->certificates.text));
+        } else {
+            log_event(LEVEL_INFO, "the new certificates for the store are used", NULL, 0);
+        }
+    }
+}
+
 void fleet_watch(struct server *server)
 {
     static struct fleet_numbers n; /* large; used by one thread only */
@@ -170,4 +185,5 @@ void fleet_watch(struct server *server)
     }
     tell_refusals(server, &n);
     tell_targets(server, &n);
+    tell_certificates(server, &n);
 }

@@ -23,7 +23,8 @@ struct fleet_numbers {
     uint64_t targets_refused;
     char last_refused[128]; /* "": none */
     struct sync_counts synced;
-    struct weir_error why; /* what is wrong with the store; text "": no known trouble */
+    struct weir_error certificates; /* why changed ones are not used; text "": they are */
+    struct weir_error why;          /* what is wrong with the store; text "": no known trouble */
     struct histogram took;
     struct fleet_endpoint_numbers endpoints[FLEET_ENDPOINTS];
     size_t endpoints_count;

@@ -108,14 +108,34 @@ void redis_node_option(struct redis_node *n, const char *format, ...)
 
 void redis_node_prepare(struct redis_node *n, const char *parent, unsigned number, bool bus)
 {
-    *n = (struct redis_node){.held = {-1, -1}};
+    *n = (struct redis_node){.held = {-1, -1, -1}};
     n->port = redis_hold_port(&n->held[0]);
+    n->public_port = n->port;
     n->bus = bus ? redis_hold_port(&n->held[1]) : 0;
     (void)snprintf(n->folder, sizeof n->folder, "%s/%u", parent, number);
     if (mkdir(n->folder, 0700) != 0) {
         die("folder");
     }
     buffer_init(&n->reply, (size_t)16 << 20);
+}
+
+void redis_node_secure(struct redis_node *n, const struct certificates *certificates,
+                       const char *cert, bool ask)
+{
+    const char *folder = certificates->folder;
+    n->public_port = redis_hold_port(&n->held[2]);
+    redis_node_option(n, "--tls-port");
+    redis_node_option(n, "%u", n->public_port);
+    redis_node_option(n, "--tls-cert-file");
+    redis_node_option(n, "%s/%s.crt", folder, cert);
+    redis_node_option(n, "--tls-key-file");
+    redis_node_option(n, "%s/%s.key", folder, cert);
+    redis_node_option(n, "--tls-ca-cert-file");
+    redis_node_option(n, "%s/ca.crt", folder);
+    redis_node_option(n, "--tls-auth-clients");
+    redis_node_option(n, ask ? "yes" : "no");
+    redis_node_option(n, "--tls-replication");
+    redis_node_option(n, "yes");
 }
 
 void redis_node_file(const struct redis_node *n, const char *name, struct text text)
@@ -249,7 +269,7 @@ void redis_node_restart_empty(struct redis_node *n)
 void redis_node_finish(struct redis_node *n)
 {
     redis_node_kill(n);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         if (n->held[i] >= 0) {
             (void)close(n->held[i]);
         }

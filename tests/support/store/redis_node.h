@@ -13,16 +13,18 @@
 #include <sys/types.h>
 
 #include "common/buffer.h"
+#include "support/tls/certificates.h"
 
-#define REDIS_ARGS_MAX 48
+#define REDIS_ARGS_MAX 64
 #define REDIS_ARG_MAX 128
 
 struct redis_node {
-    char folder[96]; /* its own folder */
-    unsigned port;
-    unsigned bus; /* the bus port of a Cluster node, or 0 */
-    int held[2];  /* sockets that keep its ports reserved */
-    pid_t pid;    /* 0: it does not run */
+    char folder[96];      /* its own folder */
+    unsigned port;        /* for the commands of the test */
+    unsigned public_port; /* for clients and other nodes: the same, or that of TLS */
+    unsigned bus;         /* the bus port of a Cluster node, or 0 */
+    int held[3];          /* sockets that keep its ports reserved */
+    pid_t pid;            /* 0: it does not run */
     bool paused;
     char id[41]; /* id of a Cluster node or a Sentinel */
     size_t argc;
@@ -39,6 +41,10 @@ unsigned redis_hold_port(int *held);
 void redis_node_prepare(struct redis_node *n, const char *parent, unsigned number, bool bus);
 void redis_node_option(struct redis_node *n, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Adds the options by which it and its clients speak TLS, with a port of its own: `cert` names its
+ * certificate, and `ask` says whether it asks clients for theirs. */
+void redis_node_secure(struct redis_node *n, const struct certificates *certificates,
+                       const char *cert, bool ask);
 /* Writes a file into its folder. */
 void redis_node_file(const struct redis_node *n, const char *name, struct text text);
 

@@ -76,6 +76,14 @@ static void put_option(struct redis_node *n, const char *name, const char *value
     redis_node_option(n, "%s", value);
 }
 
+static void secure(struct redis_node *n, const struct redis_world_options *o)
+{
+    if (o != NULL && o->tls != NULL) {
+        redis_node_secure(n, o->tls->certificates, o->tls->cert != NULL ? o->tls->cert : "server",
+                          o->tls->ask);
+    }
+}
+
 /* Replicas follow at once, and nothing is written to disk. */
 static void put_common_options(struct redis_node *n, const struct redis_world_options *o)
 {
@@ -92,6 +100,7 @@ static void put_common_options(struct redis_node *n, const struct redis_world_op
         put_option(n, "min-replicas-to-write", "1");
         put_option(n, "min-replicas-max-lag", "2");
     }
+    secure(n, o);
     for (size_t i = 0; o != NULL && o->extra != NULL && o->extra[i] != NULL; i++) {
         redis_node_option(n, "%s", o->extra[i]);
     }
@@ -107,14 +116,17 @@ static void start_all(struct redis_world *w)
     }
 }
 
-/* Makes "scheme://host:port,..." from the nodes first to last. */
-static void make_url(struct redis_world *w, const char *scheme, unsigned first, unsigned last,
+/* Makes "scheme://host:port,..." from the nodes first to last; "redis" in front is the same for all
+ * kinds, and is "rediss" with TLS. */
+static void make_url(struct redis_world *w, const char *kind, unsigned first, unsigned last,
                      const char *end)
 {
-    size_t len = (size_t)snprintf(w->url, sizeof w->url, "%s://", scheme);
+    size_t len =
+        (size_t)snprintf(w->url, sizeof w->url, "redis%s%s://",
+                         w->node[first].public_port != w->node[first].port ? "s" : "", kind);
     for (unsigned i = first; i <= last; i++) {
         len += (size_t)snprintf(w->url + len, sizeof w->url - len, "%s127.0.0.1:%u",
-                                i > first ? "," : "", w->node[i].port);
+                                i > first ? "," : "", w->node[i].public_port);
     }
     (void)snprintf(w->url + len, sizeof w->url - len, "%s", end);
 }
@@ -124,13 +136,14 @@ void redis_world_alone(struct redis_world *w, const struct redis_world_options *
     open_world(w);
     put_common_options(add_node(w, false), o);
     start_all(w);
-    make_url(w, "redis", 0, 0, "");
+    make_url(w, "", 0, 0, "");
 }
 
 static int node_at_port(const struct redis_world *w, const char *port)
 {
     for (unsigned i = 0; i < w->count; i++) {
-        if ((unsigned)strtoul(port, NULL, 10) == w->node[i].port) {
+        unsigned number = (unsigned)strtoul(port, NULL, 10);
+        if (number == w->node[i].port || number == w->node[i].public_port) {
             return (int)i;
         }
     }
@@ -156,20 +169,21 @@ static void make_id(char id[41])
 static void write_sentinel(const struct redis_world *w, const struct redis_node *n)
 {
     char text[2048];
-    size_t len = (size_t)snprintf(text, sizeof text,
-                                  "port %u\nbind 127.0.0.1\nsentinel myid %s\n"
-                                  "sentinel monitor " REDIS_MASTER_NAME " 127.0.0.1 %u 2\n"
-                                  "sentinel down-after-milliseconds " REDIS_MASTER_NAME " %u\n"
-                                  "sentinel failover-timeout " REDIS_MASTER_NAME " 3000\n"
-                                  "sentinel known-replica " REDIS_MASTER_NAME " 127.0.0.1 %u\n",
-                                  n->port, n->id, w->node[0].port, CALM_MS, w->node[1].port);
+    size_t len =
+        (size_t)snprintf(text, sizeof text,
+                         "port %u\nbind 127.0.0.1\nsentinel myid %s\n"
+                         "sentinel monitor " REDIS_MASTER_NAME " 127.0.0.1 %u 2\n"
+                         "sentinel down-after-milliseconds " REDIS_MASTER_NAME " %u\n"
+                         "sentinel failover-timeout " REDIS_MASTER_NAME " 3000\n"
+                         "sentinel known-replica " REDIS_MASTER_NAME " 127.0.0.1 %u\n",
+                         n->port, n->id, w->node[0].public_port, CALM_MS, w->node[1].public_port);
     for (unsigned i = REDIS_SENTINELS; i < w->count; i++) {
         const struct redis_node *other = &w->node[i];
         if (other != n) {
             len +=
                 (size_t)snprintf(text + len, sizeof text - len,
                                  "sentinel known-sentinel " REDIS_MASTER_NAME " 127.0.0.1 %u %s\n",
-                                 other->port, other->id);
+                                 other->public_port, other->id);
         }
     }
     redis_node_file(n, "sentinel.conf", (struct text){text, len});
@@ -212,7 +226,7 @@ void redis_world_sentinel(struct redis_world *w, const struct redis_world_option
     }
     redis_node_option(&w->node[1], "--replicaof");
     redis_node_option(&w->node[1], "127.0.0.1");
-    redis_node_option(&w->node[1], "%u", w->node[0].port);
+    redis_node_option(&w->node[1], "%u", w->node[0].public_port);
     start_all(w);
     if (!redis_world_await_replica(w, 0)) {
         redis_world_give_up(w, "no replica", NULL);
@@ -222,6 +236,7 @@ void redis_world_sentinel(struct redis_world *w, const struct redis_world_option
         make_id(n->id);
         redis_node_option(n, "sentinel.conf");
         redis_node_option(n, "--sentinel");
+        secure(n, o);
     }
     for (unsigned i = REDIS_SENTINELS; i < w->count; i++) {
         write_sentinel(w, &w->node[i]);
@@ -237,7 +252,7 @@ void redis_world_sentinel(struct redis_world *w, const struct redis_world_option
                                           "TILT-TRIGGER 20000 MIN-LINK-RECONNECT-PERIOD 1000");
     }
     w->down_ms = down_ms(o);
-    make_url(w, "redis-sentinel", REDIS_SENTINELS, w->count - 1, "/" REDIS_MASTER_NAME);
+    make_url(w, "-sentinel", REDIS_SENTINELS, w->count - 1, "/" REDIS_MASTER_NAME);
 }
 
 static void set_down_after(struct redis_world *w, unsigned ms)
@@ -412,10 +427,10 @@ static void write_nodes(const struct redis_world *w, const struct redis_node *se
         const struct redis_node *n = &w->node[i];
         unsigned primary = i % REDIS_PRIMARIES;
         bool replica = i >= REDIS_PRIMARIES;
-        len += (size_t)snprintf(text + len, sizeof text - len,
-                                "%s 127.0.0.1:%u@%u %s%s %s 0 0 %u connected", n->id, n->port,
-                                n->bus, n == self ? "myself," : "", replica ? "slave" : "master",
-                                replica ? w->node[primary].id : "-", primary + 1);
+        len += (size_t)snprintf(
+            text + len, sizeof text - len, "%s 127.0.0.1:%u@%u %s%s %s 0 0 %u connected", n->id,
+            n->public_port, n->bus, n == self ? "myself," : "", replica ? "slave" : "master",
+            replica ? w->node[primary].id : "-", primary + 1);
         if (!replica) {
             len += (size_t)snprintf(text + len, sizeof text - len, " %u-%u", first_slot(primary),
                                     first_slot(primary + 1) - 1);
@@ -459,6 +474,7 @@ void redis_world_cluster(struct redis_world *w, const struct redis_world_options
         make_id(n->id);
         put_common_options(n, o);
         put_option(n, "cluster-enabled", "yes");
+        put_option(n, "tls-cluster", o != NULL && o->tls != NULL ? "yes" : "no");
         redis_node_option(n, "--cluster-port");
         redis_node_option(n, "%u", n->bus);
         redis_node_option(n, "--cluster-node-timeout");
@@ -471,7 +487,7 @@ void redis_world_cluster(struct redis_world *w, const struct redis_world_options
     }
     start_all(w);
     await_cluster(w);
-    make_url(w, "redis-cluster", 0, w->count - 1, "");
+    make_url(w, "-cluster", 0, w->count - 1, "");
 }
 
 /* Nodes do not vote for two replicas of one primary within two of their timeouts, so this tries

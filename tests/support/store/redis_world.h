@@ -29,10 +29,18 @@ struct redis_world {
     char url[256]; /* as in `store:` */
 };
 
+/* TLS between all nodes and their clients; the test's own commands go without it. */
+struct redis_tls {
+    const struct certificates *certificates;
+    const char *cert; /* that of the nodes; NULL: "server" */
+    bool ask;         /* clients need a certificate */
+};
+
 struct redis_world_options {
     unsigned down_ms;         /* before a failover, and cluster-node-timeout; 0: 1000 */
     bool min_replicas;        /* min-replicas-to-write 1, min-replicas-max-lag 2 */
     const char *const *extra; /* options of all nodes but Sentinels, NULL-terminated; may be NULL */
+    const struct redis_tls *tls; /* NULL: none */
 };
 
 /* o may be NULL. */

@@ -93,11 +93,30 @@ static void a_cluster(void **state)
     assert_refused("redis-cluster://a/1", "the database is 1, expected 0");
 }
 
+static void rediss_is_the_same_with_tls(void **state)
+{
+    read_well("redis://a");
+    assert_false(url.tls);
+    read_well("rediss://a,b:7000/3");
+    assert_true(url.tls);
+    assert_int_equal(url.kind, STORE_ALONE);
+    assert_host(0, "a", 6379);
+    assert_host(1, "b", 7000);
+    read_well("rediss-sentinel://a/m");
+    assert_true(url.tls);
+    assert_int_equal(url.kind, STORE_SENTINEL);
+    assert_host(0, "a", 26379);
+    read_well("rediss-cluster://a");
+    assert_true(url.tls);
+    assert_int_equal(url.kind, STORE_CLUSTER);
+    assert_refused("rediss:///run/redis.sock", "only redis:// supports unix sockets");
+}
+
 static void errors_in_a_url_are_reported(void **state)
 {
     assert_refused("", "the store's URL is ''");
     assert_refused("localhost:6379", "'localhost:6379', expected redis://");
-    assert_refused("rediss://a", "TLS is not supported");
+    assert_refused("redisss://a", "for TLS with rediss instead of redis");
     assert_refused("redis://", "the host is ''");
     assert_refused("redis://a,", "the host is ''");
     assert_refused("redis://,a", "the host is ''");
@@ -154,6 +173,7 @@ int main(void)
         cmocka_unit_test(a_unix_socket),
         cmocka_unit_test(sentinels_and_their_master),
         cmocka_unit_test(a_cluster),
+        cmocka_unit_test(rediss_is_the_same_with_tls),
         cmocka_unit_test(errors_in_a_url_are_reported),
         cmocka_unit_test(the_number_of_hosts_and_their_length_are_bounded),
         cmocka_unit_test(a_secret_is_refused_and_never_shown),

@@ -60,6 +60,8 @@ static void each_key_that_has_changed_is_told(void **state)
          "store.sentinel_password_file"},
         {"store: {url: redis://a, deadline: 6ms}", "store: redis://a", "store.deadline"},
         {"store: {url: redis://a, fleet_size: 2}", "store: redis://a", "store.fleet_size"},
+        {"store: {url: rediss://a, tls: {ca: a}}", "store: {url: rediss://a, tls: {ca: b}}",
+         "store.tls"},
         {"store: {url: redis://a, networks: []}", "store: redis://a", "store.networks"},
         {"store: {url: redis://a, networks: 10.0.0.0/8}",
          "store: {url: redis://a, networks: 10.0.0.0/9}", "store.networks"},
