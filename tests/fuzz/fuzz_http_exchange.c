@@ -78,6 +78,7 @@ static void prepare(void)
     server.workers = worker;
     server.workers_count = 1;
     server.options.listen[PROTOCOL_RESP] = "off";
+    server.options.listen[PROTOCOL_GRPC] = "off";
     server.options.listen[PROTOCOL_METRICS] = "off";
     server.options.listen[PROTOCOL_HTTP] = "127.0.0.1:8080";
     server.options.listen[PROTOCOL_ADMIN] = "127.0.0.1:8082";

@@ -62,7 +62,10 @@ void config_check_tls(const struct config *config, const char *path, struct prob
     const struct {
         const char *name;
         struct text listen;
-    } listeners[] = {{"http", server->http}, {"resp", server->resp}, {"admin", server->admin}};
+    } listeners[] = {{"http", server->http},
+                     {"resp", server->resp},
+                     {"grpc", server->grpc},
+                     {"admin", server->admin}};
     for (size_t i = 0; i < sizeof listeners / sizeof listeners[0]; i++) {
         if (is_exposed(listeners[i].listen) && !speaks_tls(&server->tls, listeners[i].name)) {
             warning(problems, config->server_place,

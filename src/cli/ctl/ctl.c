@@ -84,7 +84,7 @@ static int unknown(const struct ctl *ctl)
 
 /* ---- arguments ---- */
 
-static int check_row(const struct ctl *ctl, uint32_t given)
+static int check_row(const struct ctl *ctl, uint64_t given)
 {
     const struct ctl_row *row = ctl->row;
     for (int i = CTL_TIER; i < CTL_OPTIONS; i++) {

@@ -35,7 +35,7 @@ enum {
     CTL_OPTIONS
 };
 
-#define CTL_TAKES(option) (1u << (option))
+#define CTL_TAKES(option) (UINT64_C(1) << (option))
 
 struct ctl_row {
     const char *usage; /* "key get LIMIT KEY...": for help and the manual */
@@ -43,7 +43,7 @@ struct ctl_row {
     const char *name;            /* "key get" */
     int least;                   /* fewest operands */
     int most;                    /* most operands */
-    unsigned takes;              /* options of its own: CTL_TAKES() */
+    uint64_t takes;              /* options of its own: CTL_TAKES() */
     int (*run)(struct ctl *ctl); /* NULL: sends `call`, and prints the answer with print() */
     const char *done;            /* for commands that change a key: what was done, in words */
     struct http_call call;

@@ -48,7 +48,7 @@ static int choose_listener(struct text name, struct serve_settings *s)
     if (i == PROTOCOLS) {
         return cli_complain(&cli_serve,
                             "--tls-listeners: found '%.*s', expected names of listeners: http, "
-                            "resp, admin or metrics",
+                            "resp, grpc, admin or metrics",
                             TEXT_ARGS(name));
     }
     s->server.tls.listener[i] = true;

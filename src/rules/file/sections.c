@@ -166,7 +166,7 @@ const char *const client_cert_names[CLIENT_CERTS + 1] = {[CLIENT_CERT_NONE] = "n
                                                          [CLIENT_CERT_OPTIONAL] = "optional",
                                                          [CLIENT_CERT_REQUIRED] = "required"};
 
-static const char *const listener_names[] = {"http", "resp", "admin", "metrics", NULL};
+static const char *const listener_names[] = {"http", "resp", "grpc", "admin", "metrics", NULL};
 
 #define SERVER_TLS(member) offsetof(struct server_tls_config, member)
 
@@ -180,7 +180,7 @@ static const struct field server_tls_fields[] = {
     {"client_cert", "none, optional or required",
      "whether clients show a certificate of `client_ca`; optional: one that is shown must be valid",
      &type_choice, SERVER_TLS(client_cert), .unset = "none", .choices = client_cert_names},
-    {"listeners", "listeners: http, resp, admin or metrics",
+    {"listeners", "listeners: http, resp, grpc, admin or metrics",
      "the listeners that speak TLS; unix sockets never do", &type_names, SERVER_TLS(listeners),
      .unset = "all", .choices = listener_names},
 };
@@ -223,6 +223,8 @@ static const struct field server_fields[] = {
      .initial = "127.0.0.1:6380"},
     {"admin", ADDRESS_EXPECTED, "the listener for operators", &type_listener, SERVER(admin),
      .initial = "127.0.0.1:8082"},
+    {"grpc", ADDRESS_EXPECTED, "where to listen for gRPC, by convention on port 8081",
+     &type_listener, SERVER(grpc), .initial = "off"},
     {"metrics", ADDRESS_EXPECTED,
      "a listener for metrics and health checks alone, which needs no secret", &type_listener,
      SERVER(metrics), .initial = "off"},

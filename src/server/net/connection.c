@@ -15,25 +15,6 @@ static uint64_t now_ms(const struct connection *c)
     return uv_now(&c->worker->loop);
 }
 
-void connection_tell(const struct connection *c, struct log_limit *limit, enum log_level level,
-                     const char *what, const char *why)
-{
-    char peer[ADDRESS_MAX];
-    LOG_LIMITED(limit, level, what, LOG_STRING("why", why),
-                LOG_STRING("protocol", c->protocol->name),
-                LOG_STRING("address", peer_print(&c->peer, peer)));
-}
-
-bool connection_wrong_secret(struct connection *c)
-{
-    static struct log_limit limit;
-    bool ends = ++c->wrong >= CONNECTION_WRONG_MAX;
-    if (ends) {
-        connection_tell(c, &limit, LEVEL_WARNING, "connection ended", "too many wrong secrets");
-    }
-    return ends;
-}
-
 /* ---- ending ---- */
 
 /* Counts replies that wait for the answer to an earlier request, too. */
@@ -402,13 +383,26 @@ static void set_reading(struct connection *c, bool reading)
     }
 }
 
+/* Lets the protocol tell the client that the connection ends. */
+static void say_farewell(struct connection *c, bool last)
+{
+    if (c->protocol->farewell != NULL && !c->beyond && (c->tls == NULL || c->up)) {
+        empty_replies(c->worker);
+        c->protocol->farewell(c, last);
+        flush(c);
+    }
+}
+
 /* Shuts the connection down for writing, when the replies are out and no more
  * requests are taken. */
 static void leave(struct connection *c)
 {
-    if (c->tls != NULL && !c->sealed) { /* the last bytes say that no more will come */
-        c->sealed = true;
-        connection_write(c, connection_seal_end(c));
+    if (!c->told) {
+        c->told = true;
+        say_farewell(c, true);
+        if (c->tls != NULL && !c->closing) {
+            connection_write(c, connection_seal_end(c));
+        }
         if (c->writing || c->closing) { /* on_written() calls connection_go_on() */
             return;
         }
@@ -460,6 +454,7 @@ void connection_stop(struct connection *c)
     }
     c->owed = connection_unread(c);
     c->stopping = true;
+    say_farewell(c, false);
     if (!c->writing) { /* otherwise on_written() calls connection_go_on() */
         connection_go_on(c);
     }

@@ -40,9 +40,10 @@ struct protocol {
     enum server_protocol kind;
     const char *refusal;  /* sent to connections beyond the bound; may be NULL */
     const char *unsealed; /* sent to clients that do not speak TLS where it is spoken */
-    bool alpn;            /* with TLS, its name is http/1.1 */
+    const char *alpn[2];  /* its name in TLS, then NULL; none: clients need not name it */
     bool reserve;         /* answers some requests on those (c->beyond) */
     size_t session_bytes; /* size of c->session, which starts zeroed */
+    bool unordered;       /* replies say which request they answer, and need not wait for others */
     /*
      * Consumes complete requests from the front of `input` and puts replies into
      * c->worker->replies. Stops early when connection_takes() returns false, and is
@@ -50,6 +51,9 @@ struct protocol {
      * CONNECTION_CLOSE if the connection is to end once the replies are out.
      */
     int64_t (*consume)(struct connection *c, struct text input);
+    /* Puts what the client is told before the connection ends: when the server begins to stop, and
+     * (`last`) when the connection is shut down; NULL: nothing. */
+    void (*farewell)(struct connection *c, bool last);
     /* Frees memory that c->session refers to, and sets c->session_kept to 0. Called when no more
      * requests are taken; NULL: there is no such memory. */
     void (*finish)(struct connection *c);
@@ -89,7 +93,7 @@ struct connection {
                   * it gets only what the protocol keeps a reserve for, and ends */
     bool up;     /* the handshake of TLS is done */
     bool half;   /* the client has said, in TLS, that it will send no more requests */
-    bool sealed; /* the end of TLS has been written */
+    bool told;   /* the client has been told, by the protocol and by TLS, that this ends */
     bool streaming; /* its last reply does not end: connection_stream() */
     bool writing;
     bool reading;

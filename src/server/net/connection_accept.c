@@ -47,6 +47,27 @@ static struct connection *create(struct worker *w, const struct protocol *protoc
     return c;
 }
 
+/* ---- what is told ---- */
+
+void connection_tell(const struct connection *c, struct log_limit *limit, enum log_level level,
+                     const char *what, const char *why)
+{
+    char peer[ADDRESS_MAX];
+    LOG_LIMITED(limit, level, what, LOG_STRING("why", why),
+                LOG_STRING("protocol", c->protocol->name),
+                LOG_STRING("address", peer_print(&c->peer, peer)));
+}
+
+bool connection_wrong_secret(struct connection *c)
+{
+    static struct log_limit limit;
+    bool ends = ++c->wrong >= CONNECTION_WRONG_MAX;
+    if (ends) {
+        connection_tell(c, &limit, LEVEL_WARNING, "connection ended", "too many wrong secrets");
+    }
+    return ends;
+}
+
 /* ---- counting ---- */
 
 uint64_t connection_count(const struct connection *c, uint64_t *most)
@@ -144,8 +165,10 @@ static bool ask_for_room(const struct worker *w)
     uint64_t most = 0;
     for (unsigned i = 0; i < server->threads; i++) {
         struct worker *other = &server->workers[i];
-        uint64_t open = load_relaxed(&other->counts.open[PROTOCOL_RESP]) +
-                        load_relaxed(&other->counts.open[PROTOCOL_HTTP]);
+        uint64_t open = 0;
+        for (unsigned kind = 0; listener_is_for_clients(kind); kind++) {
+            open += load_relaxed(&other->counts.open[kind]);
+        }
         if (other != w && open > most) {
             asked = other;
             most = open;

@@ -72,7 +72,7 @@ static void end_failed(struct connection *c, const char *why)
         count_own(&c->worker->counts.handshakes_failed, 1);
     }
     connection_tell(c, &limit, LEVEL_WARNING, c->up ? "TLS failed" : "TLS handshake failed", why);
-    c->sealed = true;
+    c->told = true;
     c->ending = true;
     if (c->pending.count > 0) {
         connection_close(c);
@@ -90,8 +90,9 @@ static void refuse_plain(struct connection *c)
                     "found plain text, expected TLS");
     tls_session_destroy(c->tls);
     c->tls = NULL;
+    c->told = true;
     c->ending = true;
-    connection_write(c, text_of(c->protocol->unsealed));
+    connection_write(c, text_of(c->protocol->unsealed != NULL ? c->protocol->unsealed : ""));
     connection_go_on(c);
 }
 

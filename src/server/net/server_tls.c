@@ -1,6 +1,6 @@
 /*
- * The certificates of the listeners. There are two contexts of the same files: one for HTTP, which
- * names its protocol (ALPN), and one for the others. A thread that accepts a connection takes the
+ * The certificates of the listeners. Each listener has a context of the same files, because each
+ * names its own protocol (ALPN). A thread that accepts a connection takes the
  * present one under a lock; the handshake that follows costs far more. A session keeps its context,
  * so that a renewal ends no connection.
  */
@@ -17,8 +17,8 @@
 
 struct server_tls {
     pthread_mutex_t reloading;
-    pthread_mutex_t lock;            /* guards `contexts` */
-    struct tls_context *contexts[2]; /* [1]: with ALPN */
+    pthread_mutex_t lock; /* guards `contexts` */
+    struct tls_context *contexts[PROTOCOLS];
 };
 
 bool server_speaks_tls(const struct server *server, unsigned listener)
@@ -32,39 +32,50 @@ struct tls_session *server_tls_session(struct server *server, const struct proto
 {
     struct server_tls *tls = server->tls;
     (void)pthread_mutex_lock(&tls->lock);
-    struct tls_context *context = tls_context_ref(tls->contexts[protocol->alpn]);
+    struct tls_context *context = tls_context_ref(tls->contexts[protocol->kind]);
     (void)pthread_mutex_unlock(&tls->lock);
     struct tls_session *session = tls_session_create(context, NULL);
     tls_context_unref(context);
     return session;
 }
 
-static int read_context(const struct server_tls_options *o, bool alpn, struct tls_context **context,
-                        struct weir_error *error)
+static int read_context(const struct server_options *o, unsigned listener,
+                        struct tls_context **context, struct weir_error *error)
 {
-    static const char *const http[] = {"http/1.1", NULL};
     static const enum tls_client_cert kinds[CLIENT_CERTS] = {
         [CLIENT_CERT_NONE] = TLS_CLIENT_CERT_NONE,
         [CLIENT_CERT_OPTIONAL] = TLS_CLIENT_CERT_OPTIONAL,
         [CLIENT_CERT_REQUIRED] = TLS_CLIENT_CERT_REQUIRED};
+    const struct protocol *spoken =
+        o->speaks[listener] != NULL ? o->speaks[listener] : protocol_of(listener);
     const struct tls_options options = {.server = true,
-                                        .ca = o->client_ca,
-                                        .cert = o->cert,
-                                        .key = o->key != NULL ? o->key : o->cert,
-                                        .client_cert = kinds[o->client_cert],
-                                        .alpn = alpn ? http : NULL};
+                                        .ca = o->tls.client_ca,
+                                        .cert = o->tls.cert,
+                                        .key = o->tls.key != NULL ? o->tls.key : o->tls.cert,
+                                        .client_cert = kinds[o->tls.client_cert],
+                                        .alpn = spoken->alpn[0] != NULL ? spoken->alpn : NULL};
     return tls_context_create(context, &options, error);
 }
 
-/* Reads the files into both contexts. */
-static int read_contexts(const struct server_tls_options *o, struct tls_context *contexts[2],
+static void release(struct tls_context *contexts[PROTOCOLS])
+{
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        tls_context_unref(contexts[i]);
+        contexts[i] = NULL;
+    }
+}
+
+/* Reads the files into all contexts, or into none. */
+static int read_contexts(const struct server_options *o, struct tls_context *contexts[PROTOCOLS],
                          struct weir_error *error)
 {
-    contexts[0] = contexts[1] = NULL;
-    int e = read_context(o, false, &contexts[0], error);
-    e = e != 0 ? e : read_context(o, true, &contexts[1], error);
+    int e = 0;
+    memset(contexts, 0, PROTOCOLS * sizeof contexts[0]);
+    for (unsigned i = 0; e == 0 && i < PROTOCOLS; i++) {
+        e = read_context(o, i, &contexts[i], error);
+    }
     if (e != 0) {
-        tls_context_unref(contexts[0]);
+        release(contexts);
     }
     return e;
 }
@@ -80,14 +91,13 @@ int server_tls_open(struct server *server, struct weir_error *error)
     }
     (void)pthread_mutex_init(&server->tls->reloading, NULL);
     (void)pthread_mutex_init(&server->tls->lock, NULL);
-    return read_contexts(&server->options.tls, server->tls->contexts, error);
+    return read_contexts(&server->options, server->tls->contexts, error);
 }
 
 void server_tls_close(struct server *server)
 {
     if (server->tls != NULL) {
-        tls_context_unref(server->tls->contexts[0]);
-        tls_context_unref(server->tls->contexts[1]);
+        release(server->tls->contexts);
         (void)pthread_mutex_destroy(&server->tls->reloading);
         (void)pthread_mutex_destroy(&server->tls->lock);
         free(server->tls);
@@ -95,24 +105,24 @@ void server_tls_close(struct server *server)
     }
 }
 
-static void publish(struct server_tls *tls, struct tls_context *contexts[2])
+/* Puts the new contexts in the place of the old ones, and releases those. */
+static void publish(struct server_tls *tls, struct tls_context *contexts[PROTOCOLS])
 {
-    for (int i = 0; i < 2; i++) {
-        (void)pthread_mutex_lock(&tls->lock);
-        struct tls_context *old = tls->contexts[i];
-        tls->contexts[i] = contexts[i];
-        (void)pthread_mutex_unlock(&tls->lock);
-        tls_context_unref(old);
-    }
+    struct tls_context *old[PROTOCOLS];
+    (void)pthread_mutex_lock(&tls->lock);
+    memcpy(old, tls->contexts, sizeof old);
+    memcpy(tls->contexts, contexts, sizeof old);
+    (void)pthread_mutex_unlock(&tls->lock);
+    release(old);
 }
 
 static int renew(struct server *server, struct weir_error *error)
 {
-    struct tls_context *contexts[2];
-    if (!tls_context_changed(server->tls->contexts[1])) {
+    struct tls_context *contexts[PROTOCOLS];
+    if (!tls_context_changed(server->tls->contexts[0])) {
         return 0;
     }
-    int e = read_contexts(&server->options.tls, contexts, error);
+    int e = read_contexts(&server->options, contexts, error);
     if (e != 0) {
         (void)fetch_add(&server->renewals_failed, 1);
         LOG(LEVEL_ERROR, "the old certificate stays", LOG_STRING("why", error->text));
