@@ -277,7 +277,7 @@ struct weir_rules_question {
 };
 
 /* question.flags: if the limit that binds is hidden, find the one that clients may be told
- * (answer.shown), among those that no fleet decides. */
+ * (answer.shown). */
 #define WEIR_RULES_SHOW 0x1u
 /* The caller waits for answer.delay_ns before it lets the request pass, but no longer than
  * server.hold_max of the rules: a leaky_bucket denies, and charges nothing, where the delay would be

@@ -63,6 +63,7 @@ struct remote_part {
     struct text key;    /* 1 to WEIR_KEY_MAX bytes */
     uint64_t cost;
     uint64_t wait_ns; /* CHECK, PEEK: max_wait of this part, if the question has none */
+    bool hidden;      /* clients are not told of this limit (`expose: false`) */
 };
 
 struct remote_answer {
@@ -95,6 +96,12 @@ struct remote_question {
      * charge, 0: unknown. BLOCK, BAN: its end, counted from now; WEIR_FOREVER (BLOCK) */
     uint64_t time_ns;
     uint64_t now_ns; /* for parts that are decided here */
+    /*
+     * NULL, or where the fleet puts the answer of the part that clients may be told: of the shared
+     * parts that were asked and are not hidden, the one that binds; `limit` says which it is. The
+     * caller sets its verdict to 0, which stays if there is no such part.
+     */
+    struct weir_answer *shown;
     remote_done_fn done;
     void *arg;
     void *memory; /* remote_ops.bytes, for the fleet while the question is pending */

@@ -219,20 +219,50 @@ _Static_assert((int)ANSWER_COUNT == (int)SCRIPT_ANSWER_COUNT &&
                    (int)AT_STAMP == (int)SCRIPT_ANSWER_STAMP,
                "what else a script says is behind them");
 
-/* Returns whether a script can have made the reply. Only retry and reset may be -1 (never). */
-static bool plausible(const struct store_reply *reply, size_t n)
+/* The numbers of the limit that clients may be told are in this order after an answer. */
+static const unsigned told_at[] = {AT_VERDICT, AT_BLOCKED, AT_REMAINING,
+                                   AT_RETRY,   AT_RESET,   AT_LIMIT};
+
+enum { TOLD_COUNT = sizeof told_at / sizeof told_at[0] };
+
+_Static_assert(ANSWER_COUNT + TOLD_COUNT == SCRIPT_TOLD_COUNT &&
+                   (int)SCRIPT_TOLD_COUNT <= STORE_INTEGERS_MAX,
+               "both are read at once");
+
+/* Sets the numbers that follow an answer as if they were one. */
+static void told_numbers(const struct store_reply *reply, int64_t x[ANSWER_COUNT])
 {
-    if (reply->type != ':' || reply->n != ANSWER_COUNT) {
-        return false;
+    memset(x, 0, ANSWER_COUNT * sizeof *x);
+    for (size_t i = 0; i < TOLD_COUNT; i++) {
+        x[told_at[i]] = reply->integers[ANSWER_COUNT + i];
     }
+}
+
+/* Returns whether a script can have said these numbers of one of n parts. Only retry and reset may
+ * be -1 (never). */
+static bool plausible(const int64_t *x, size_t n)
+{
     for (size_t i = 0; i < ANSWER_COUNT; i++) {
         int64_t least = i == AT_RETRY || i == AT_RESET ? -1 : 0;
-        if (reply->integers[i] < least || reply->integers[i] > (int64_t)STORE_MOST) {
+        if (x[i] < least || x[i] > (int64_t)STORE_MOST) {
             return false;
         }
     }
-    return reply->integers[AT_VERDICT] >= WEIR_ALLOW && reply->integers[AT_VERDICT] <= WEIR_NEVER &&
-           reply->integers[AT_LIMIT] < (int64_t)n;
+    return x[AT_VERDICT] >= WEIR_ALLOW && x[AT_VERDICT] <= WEIR_NEVER && x[AT_LIMIT] < (int64_t)n;
+}
+
+static bool plausible_reply(const struct store_reply *reply, size_t n)
+{
+    int64_t told[ANSWER_COUNT];
+    if (reply->type != ':' || (reply->n != ANSWER_COUNT && reply->n != SCRIPT_TOLD_COUNT) ||
+        !plausible(reply->integers, n)) {
+        return false;
+    }
+    if (reply->n == ANSWER_COUNT) {
+        return true;
+    }
+    told_numbers(reply, told);
+    return plausible(told, n);
 }
 
 static uint64_t nanoseconds(int64_t us)
@@ -240,17 +270,9 @@ static uint64_t nanoseconds(int64_t us)
     return us < 0 ? WEIR_FOREVER : (uint64_t)us * WEIR_MICROSECOND;
 }
 
-int script_answer(const struct store_reply *reply, const struct store_part *parts, size_t n,
-                  struct weir_answer *answer, uint64_t *stamp_us)
+static struct weir_answer answer_of(const int64_t *x, const struct store_part *parts)
 {
-    const int64_t *x = reply->integers;
-    if (reply->type == ':' && reply->n == SCRIPT_PLAIN_COUNT && n == 1) {
-        return script_plain_answer(x, &parts[0], answer, stamp_us);
-    }
-    if (!plausible(reply, n)) {
-        return WEIR_EIO;
-    }
-    *answer = (struct weir_answer){
+    return (struct weir_answer){
         .verdict = (int)x[AT_VERDICT],
         .flags = (x[AT_BLOCKED] != 0 ? WEIR_FLAG_BLOCKED : 0) |
                  (x[AT_BLOCKED] > 1 ? WEIR_FLAG_BANNED : 0),
@@ -262,10 +284,34 @@ int script_answer(const struct store_reply *reply, const struct store_part *part
         .delay_ns = nanoseconds(x[AT_DELAY]),
         .limit = (uint32_t)x[AT_LIMIT],
     };
+}
+
+int script_answer(const struct store_reply *reply, const struct store_part *parts, size_t n,
+                  struct weir_answer *answer, uint64_t *stamp_us)
+{
+    if (reply->type == ':' && reply->n == SCRIPT_PLAIN_COUNT && n == 1) {
+        return script_plain_answer(reply->integers, &parts[0], answer, stamp_us);
+    }
+    if (!plausible_reply(reply, n)) {
+        return WEIR_EIO;
+    }
+    *answer = answer_of(reply->integers, parts);
     if (stamp_us != NULL) {
-        *stamp_us = (uint64_t)x[AT_STAMP];
+        *stamp_us = (uint64_t)reply->integers[AT_STAMP];
     }
     return 0;
+}
+
+bool script_told(const struct store_reply *reply, const struct store_part *parts,
+                 struct weir_answer *answer)
+{
+    int64_t told[ANSWER_COUNT];
+    if (reply->n != SCRIPT_TOLD_COUNT) {
+        return false;
+    }
+    told_numbers(reply, told);
+    *answer = answer_of(told, parts);
+    return true;
 }
 
 int script_done(const struct store_reply *reply, unsigned verb)

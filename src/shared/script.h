@@ -125,6 +125,10 @@ unsigned script_put_arguments(struct buffer *b, unsigned verb, const struct stor
  * After the arguments above these may be one number for each part: the units that a bucket may owe
  * besides its quota and max_debt (sync_beyond()). If a bucket leads further than all that, by more
  * than a second, the store's clock is taken to have been set back.
+ *
+ * After these may be one more number for each part: 1 if clients may be told of its limit, 0 if
+ * not; there must be one of each. If a limit with 0 binds, the answer is followed by the numbers of
+ * the one with 1 that binds (script_told()).
  */
 unsigned script_put_numbers(struct buffer *b, const int64_t *numbers, size_t n);
 
@@ -138,6 +142,7 @@ enum {
     SCRIPT_LEASE_NUMBERS = 5,
     SCRIPT_ANSWER_STAMP = 7,
     SCRIPT_ANSWER_COUNT = 9,
+    SCRIPT_TOLD_COUNT = 15,
     SCRIPT_LEASE_COUNT = 13
 };
 
@@ -151,6 +156,11 @@ enum {
  */
 int script_answer(const struct store_reply *reply, const struct store_part *parts, size_t n,
                   struct weir_answer *answer, uint64_t *stamp_us);
+
+/* Sets *answer to what follows the answer: the limit that clients may be told. Returns false if
+ * nothing follows. `parts` as above, and script_answer() has accepted the reply. */
+bool script_told(const struct store_reply *reply, const struct store_part *parts,
+                 struct weir_answer *answer);
 
 /* The same for the short answer that a script may give to a plain CHECK (script_plain.c): time,
  * state, and for a window the time that is left of it. */

@@ -41,20 +41,6 @@ struct buffer *send_fresh(struct store *s)
 
 /* ---- the end of a group ---- */
 
-/* Returns the first piece from `i` on that is in the group, or pieces_count if there is none. */
-static unsigned next_piece(const struct group *g, unsigned i)
-{
-    const struct store_question *a = g->of;
-    unsigned number = (unsigned)(g - a->groups);
-    while (i < a->pieces_count && a->pieces[i].group != number) {
-        i++;
-    }
-    return i;
-}
-
-#define FOR_PIECES(i, g)                                                                           \
-    for (unsigned i = next_piece(g, 0); i < (g)->of->pieces_count; i = next_piece(g, i + 1))
-
 /* Notes that the group has its answer or its error. Units of an answer that the store has not given
  * are from this node's own part of the limit, and are not given back; where a full table charged
  * nothing, a refund would return units that other questions were charged. */
@@ -64,6 +50,9 @@ static void settle(struct group *g)
     g->charged = g->of->asked->verb == REMOTE_CHECK && g->error == 0 &&
                  g->answer.verdict == WEIR_ALLOW &&
                  (g->answer.flags & (REMOTE_DEGRADED | WEIR_FLAG_FULL)) == 0;
+    if (g->of->asked->shown != NULL && g->error == 0 && g->mode != REMOTE_LOCAL) {
+        piece_show(g->of, g->answer.limit, &g->answer);
+    }
 }
 
 static void fail_pieces(struct group *g, uint64_t now_ns)
@@ -76,6 +65,7 @@ static void fail_pieces(struct group *g, uint64_t now_ns)
         struct weir_answer answer;
         store_limit_failed(p->part, a->asked->verb, now_ns, &answer);
         answer.limit = i;
+        piece_show(a, i, &answer);
         (void)answer_join(&g->answer, &answer, first);
         first = false;
     }
@@ -110,12 +100,11 @@ void group_failed(struct group *g, uint64_t now_ns)
 static bool denies(struct store_limit *limit, const struct store_numbers *numbers, struct hash hash,
                    uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
 {
-    if (limit->deny_cache_ns == 0 ||
-        !node_keys_deny(limit->shared->keys, hash, &numbers->params, cost, now_ns, answer)) {
-        return false;
+    bool denied = store_limit_remembers(limit, numbers, hash, cost, now_ns, answer);
+    if (denied) {
+        count_shared(&limit->counts.remembered, 1);
     }
-    count_shared(&limit->counts.remembered, 1);
-    return true;
+    return denied;
 }
 
 unsigned part_ask(const struct remote_part *part, int mode, uint64_t now_ns,
@@ -151,6 +140,7 @@ static bool remembered(struct group *g, uint64_t now_ns)
         if (denies(p->limit, p->numbers, p->hash, p->part->cost, now_ns, &g->answer)) {
             g->answer.limit = i;
             settle(g);
+            group_show_remembered(g, now_ns);
             return true;
         }
     }
@@ -248,6 +238,19 @@ static void note(const struct piece *p, bool plain, const struct weir_answer *an
     }
 }
 
+/* Reads the numbers of the limit that clients may be told, if the store has sent them. */
+static void read_told(const struct group *g, const struct store_reply *reply,
+                      const struct store_part *parts, const unsigned *index, uint64_t now_ns)
+{
+    const struct store_question *a = g->of;
+    struct weir_answer told;
+    if (a->asked->shown != NULL && script_told(reply, parts, &told)) {
+        unsigned piece = index[told.limit];
+        piece_show(a, piece, &told);
+        note(&a->pieces[piece], store_question_is_plain(a->asked), &told, now_ns);
+    }
+}
+
 /* Reads the reply to the group's call. Returns 0, or WEIR_EIO if it is no answer to such a call. */
 static int read_reply(struct group *g, const struct store_reply *reply, uint64_t now_ns)
 {
@@ -271,6 +274,7 @@ static int read_reply(struct group *g, const struct store_reply *reply, uint64_t
         g->answer.limit = index[g->answer.limit];
         const struct piece *p = &a->pieces[g->answer.limit];
         note(p, store_question_is_plain(a->asked), &g->answer, now_ns);
+        read_told(g, reply, parts, index, now_ns);
     }
     return e;
 }
@@ -341,20 +345,27 @@ static void on_group(void *arg, enum client_end end, const struct store_reply *r
     }
 }
 
-/* Puts the debts that the verbs must know of (script_put_numbers()) after the arguments of the n
- * pieces, or nothing if there can be none. Returns how many arguments were put. */
-static unsigned put_beyond(struct buffer *b, const struct piece *pieces, const unsigned *index,
-                           size_t n)
+/* Puts what follows the arguments of the n pieces (script_put_numbers()): the debts that the verbs
+ * must know of, unless there can be none; and if `told` is set and of some pieces clients may not be
+ * told, of which they may. Returns how many arguments were put. */
+static unsigned put_more(struct buffer *b, const struct piece *pieces, const unsigned *index,
+                         size_t n, bool told)
 {
     int64_t beyond[WEIR_SEVERAL_MAX];
+    int64_t exposed[WEIR_SEVERAL_MAX];
+    size_t exposed_count = 0;
     bool any = false;
     for (size_t i = 0; i < n; i++) {
         const struct piece *p = &pieces[index[i]];
         bool synced = store_limit_mode(p->limit) == REMOTE_SYNCED;
         beyond[i] = synced ? (int64_t)sync_beyond(p->limit, &p->numbers->params) : 0;
         any = any || beyond[i] != 0;
+        exposed[i] = !p->part->hidden;
+        exposed_count += !p->part->hidden;
     }
-    return any ? script_put_numbers(b, beyond, n) : 0;
+    told = told && exposed_count > 0 && exposed_count < n;
+    unsigned count = any || told ? script_put_numbers(b, beyond, n) : 0;
+    return count + (told ? script_put_numbers(b, exposed, n) : 0);
 }
 
 static int send_group(struct group *g, uint64_t now_ns)
@@ -365,7 +376,7 @@ static int send_group(struct group *g, uint64_t now_ns)
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, keys, index);
     unsigned count = script_put_arguments(send_fresh(s), (unsigned)g->of->asked->verb, parts, n);
-    count += put_beyond(&s->arguments, g->of->pieces, index, n);
+    count += put_more(&s->arguments, g->of->pieces, index, n, g->of->asked->shown != NULL);
     return send_call(s, g->slot, script_for(&store_scripts, parts, n), count, 0, now_ns, on_group,
                      g);
 }
@@ -445,7 +456,7 @@ static void send_undo(struct store *s, const struct piece *p, uint64_t time_ns, 
                               .time_ns = time_ns};
     unsigned slot = s->cluster ? cluster_slot(part.key) : 0;
     unsigned count = script_put_arguments(send_fresh(s), SCRIPT_UNDO, &part, 1);
-    count += put_beyond(&s->arguments, p, &(unsigned){0}, 1);
+    count += put_more(&s->arguments, p, &(unsigned){0}, 1, false);
     if (send_call(s, slot, script_for(&store_scripts, &part, 1), count, send_unawaited(s, now_ns),
                   now_ns, on_undo, s->shared) != 0) {
         count_shared(&s->shared->refunds_lost, 1);

@@ -205,6 +205,14 @@ static void answer_never(const struct store_params *params, struct weir_answer *
         .verdict = WEIR_NEVER, .quota = params->quota, .retry_after_ns = WEIR_FOREVER};
 }
 
+bool store_limit_remembers(const struct store_limit *limit, const struct store_numbers *numbers,
+                           struct hash hash, uint64_t cost, uint64_t now_ns,
+                           struct weir_answer *answer)
+{
+    return limit->deny_cache_ns != 0 &&
+           node_keys_deny(limit->shared->keys, hash, &numbers->params, cost, now_ns, answer);
+}
+
 void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_ns,
                         struct weir_answer *answer)
 {

@@ -89,9 +89,7 @@ static struct store_question *make(struct store *s, const struct remote_question
 
 /* ---- which answer binds ---- */
 
-/* Returns whether answer `a` binds rather than `before`, as in weir_check_several(): NEVER before
- * DENY before ALLOW; then the latest retry, or the least remaining. */
-static bool binds(const struct weir_answer *a, const struct weir_answer *before)
+bool answer_binds(const struct weir_answer *a, const struct weir_answer *before)
 {
     if (a->verdict != before->verdict) {
         return a->verdict > before->verdict;
@@ -104,7 +102,7 @@ bool answer_join(struct weir_answer *sum, const struct weir_answer *a, bool firs
 {
     uint64_t delay_ns = first ? a->delay_ns : max_u64(sum->delay_ns, a->delay_ns);
     unsigned flags = (first ? 0 : sum->flags) | a->flags;
-    bool bound = first || binds(a, sum);
+    bool bound = first || answer_binds(a, sum);
     if (bound) {
         *sum = *a;
     }

@@ -74,6 +74,11 @@ static inline bool store_question_is_plain(const struct remote_question *q)
 void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_ns,
                         struct weir_answer *answer);
 
+/* Returns true, with a DENY in *answer, if a denial of this cost is remembered. */
+bool store_limit_remembers(const struct store_limit *limit, const struct store_numbers *numbers,
+                           struct hash hash, uint64_t cost, uint64_t now_ns,
+                           struct weir_answer *answer);
+
 /* ---- groups (store_group.c) ---- */
 
 /*
@@ -106,7 +111,35 @@ void group_give_back(struct group *g, uint64_t now_ns);
  */
 uint64_t group_charge_ns(const struct group *g, unsigned i, uint64_t time_ns);
 
+/* Returns the first piece from `i` on that is in the group, or pieces_count if there is none. */
+static inline unsigned next_piece(const struct group *g, unsigned i)
+{
+    const struct store_question *a = g->of;
+    unsigned number = (unsigned)(g - a->groups);
+    while (i < a->pieces_count && a->pieces[i].group != number) {
+        i++;
+    }
+    return i;
+}
+
+/* Calls what follows for the index i of each piece of the group. */
+#define FOR_PIECES(i, g)                                                                           \
+    for (unsigned i = next_piece(g, 0); i < (g)->of->pieces_count; i = next_piece(g, i + 1))
+
+/* ---- what clients are told (store_shown.c) ---- */
+
+/* Notes the answer of a piece in remote_question.shown, if clients may be told of it and no other
+ * one binds. */
+void piece_show(const struct store_question *a, unsigned piece, const struct weir_answer *answer);
+
+/* Does so with the remembered denials of the group, when one has answered the question. */
+void group_show_remembered(const struct group *g, uint64_t now_ns);
+
 /* ---- the end of a question (store_question.c) ---- */
+
+/* Returns whether answer `a` binds rather than `before`, as in weir_check_several(): NEVER before
+ * DENY before ALLOW; then the latest retry, or the least remaining. */
+bool answer_binds(const struct weir_answer *a, const struct weir_answer *before);
 
 /* Joins `a` to the answers so far (`first`: there is none). As in weir_check_several(), an ALLOW
  * has the longest delay of all parts, and WEIR_FLAG_FULL if a full table let a part through

@@ -25,7 +25,8 @@ struct inbox {
     sem_t came;
     unsigned answered, allowed, denied, errors;
     char limit[64];    /* the limit of the last answer */
-    uint64_t delay_ns; /* and its delay */
+    uint64_t delay_ns; /* its delay */
+    struct weir_rules_shown shown;
 };
 
 static void note(void *arg, int error, const struct weir_rules_answer *answer)
@@ -38,6 +39,7 @@ static void note(void *arg, int error, const struct weir_rules_answer *answer)
         in->denied += answer->answer.verdict == WEIR_DENY;
         (void)snprintf(in->limit, sizeof in->limit, "%s", answer->limit);
         in->delay_ns = answer->answer.delay_ns;
+        in->shown = answer->shown;
     }
     (void)sem_post(&in->came);
 }
@@ -59,11 +61,11 @@ static struct weir_rules *open_rules(struct weir_fleet *fleet)
     return open_text(fleet, text);
 }
 
-static void ask_waiting(struct weir_rules *rules, uint64_t max_wait_ns, struct inbox *in)
+static void ask_with(struct weir_rules *rules, struct weir_rules_question q, struct inbox *in)
 {
     struct weir_rules_attribute with[] = {WEIR_RULES_ATTRIBUTE("user", "alice")};
-    struct weir_rules_question q = {
-        .attributes = with, .attributes_count = 1, .max_wait_ns = max_wait_ns};
+    q.attributes = with;
+    q.attributes_count = 1;
     struct weir_rules_answer a;
     struct weir_error error;
     uint64_t now_ns;
@@ -74,6 +76,11 @@ static void ask_waiting(struct weir_rules *rules, uint64_t max_wait_ns, struct i
     } else {
         assert_int_equal(e, 0);
     }
+}
+
+static void ask_waiting(struct weir_rules *rules, uint64_t max_wait_ns, struct inbox *in)
+{
+    ask_with(rules, (struct weir_rules_question){.max_wait_ns = max_wait_ns}, in);
 }
 
 static void ask(struct weir_rules *rules, struct inbox *in)
@@ -139,6 +146,35 @@ static void a_question_waits_for_the_slowest_of_shared_and_local_limits(void **s
     weir_fleet_close(fleet);
 }
 
+/* A synced limit and an exact one are asked apart from each other. */
+static void clients_are_told_an_exposed_limit_whoever_decides_it(void **state)
+{
+    static const char hidden[] =
+        "limits:\n"
+        "  - {name: all, key: [], rate: 3/week, consistency: exact}\n"
+        "  - {name: own, key: [user], rate: 5/week, consistency: exact}\n"
+        "  - {name: seen, key: [user], rate: 9/week, consistency: synced}\n"
+        "  - {name: near, key: [user], rate: 7/week, consistency: local}\n";
+    struct inbox in = {0};
+    (void)sem_init(&in.came, 0, 0);
+    struct weir_fleet *fleet = fleet_open_at(world.url, 0, 10 * WEIR_SECOND);
+    struct weir_rules *rules = open_text(fleet, hidden);
+    for (unsigned i = 0; i < 4; i++) {
+        ask_with(rules, (struct weir_rules_question){.flags = WEIR_RULES_SHOW}, &in);
+        (void)sem_wait(&in.came);
+        assert_string_equal(in.limit, "all");
+        assert_string_equal(in.shown.limit, i < 3 ? "own" : ""); /* in the end only "all" denies */
+        if (i < 3) {
+            assert_int_equal(in.shown.quota, 5);
+            assert_int_equal(in.shown.remaining, 4 - i);
+        }
+    }
+    assert_int_equal(in.allowed, 3);
+    assert_int_equal(in.denied, 1);
+    weir_rules_close(rules);
+    weir_fleet_close(fleet);
+}
+
 /* Their limits live until these questions are answered. */
 static void questions_that_are_out_when_rules_and_fleet_close_are_answered(void **state)
 {
@@ -163,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_of_two_nodes_share_what_their_fleet_decides),
         cmocka_unit_test(a_question_waits_for_the_slowest_of_shared_and_local_limits),
+        cmocka_unit_test(clients_are_told_an_exposed_limit_whoever_decides_it),
         cmocka_unit_test(questions_that_are_out_when_rules_and_fleet_close_are_answered),
     };
     return cmocka_run_group_tests(tests, start_redis, stop_redis);

@@ -1,56 +1,22 @@
 /*
- * What arrives on a gRPC connection, answered. If the first byte is even, the rest are frames, which
+ * Answers what arrives on a gRPC connection. If the first byte is even, the rest are frames, which
  * begin after the preface and SETTINGS of a client. If it is odd, the rest is the message of a call, and
  * the byte chooses its method. The replies are whole frames, whatever has come; a call whose message is
  * complete gets exactly one end of its stream.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/log.h"
-#include "server/admin/top_denied.h"
-#include "server/ask/reservations.h"
+#include "fuzz/fuzzed_server.h"
 #include "server/grpc/grpc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static const char rules[] =
     "server: {memory: 2MB}\nadhoc: off\n"
     "limits:\n"
     "  - {name: api, when: {path: /api/**}, key: [user], rate: 10/s, max_keys: 1k}\n"
     "  - {name: b, key: [one, two], rate: 10/s, max_keys: 1k}\n";
-
-static struct server server;
-static struct worker *worker;
-
-static void prepare(void)
-{
-    static const struct hash_secret secret;
-    struct weir_error error;
-    if (worker != NULL) {
-        return;
-    }
-    worker = calloc(1, sizeof *worker);
-    require(worker != NULL);
-    require(weir_rules_open_text(&server.rules, "fuzz", rules, sizeof rules - 1, NULL, &error) ==
-            0);
-    require(reservations_create(&server.reservations, 100, &error) == 0);
-    log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_AS_TEXT, LOG_KEYS_CUT);
-    worker->server = &server;
-    worker->top = top_create(&secret);
-    require(worker->top != NULL);
-    server.workers = worker;
-    server.workers_count = 1;
-    buffer_init(&worker->replies, SERVER_OUTPUT_BYTES);
-}
 
 /* ---- frames ---- */
 
@@ -141,7 +107,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1) {
         return 0;
     }
-    prepare();
+    if (worker == NULL) {
+        prepare_server(rules, SERVER_OUTPUT_BYTES);
+    }
     const struct grpc_method *methods = grpc_limiter_methods(&count);
     struct text rest = {(const char *)data + 1, size - 1};
     bool call = (data[0] & 1) != 0;

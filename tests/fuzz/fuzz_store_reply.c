@@ -42,6 +42,9 @@ static void try_as_answer(const struct store_reply *reply)
     struct weir_answer a;
     if (script_answer(reply, parts, 2, &a, NULL) == 0) {
         require(a.verdict >= WEIR_ALLOW && a.verdict <= WEIR_NEVER && a.limit < 2);
+        if (script_told(reply, parts, &a)) {
+            require(a.verdict >= WEIR_ALLOW && a.verdict <= WEIR_NEVER && a.limit < 2);
+        }
     }
     if (script_answer(reply, parts, 1, &a, NULL) == 0) {
         require(a.verdict >= WEIR_ALLOW && a.remaining <= STORE_MOST && a.limit == 0);

@@ -164,24 +164,30 @@ static char *group_order(const struct config *in, const struct config *other, st
     return order;
 }
 
-/* Tells that the limits of a group come in another order: the first that applies is used. */
-static void diff_group(struct diff *d, struct text group)
+/* Tells that a value has changed: "server.memory 1GB -> 2GB". Frees both values; one that is NULL
+ * could not be made. */
+static void diff_value(struct diff *d, const char *name, char *before, char *after)
 {
-    char *before = group_order(d->old, d->next, group);
-    char *after = group_order(d->next, d->old, group);
     char *line = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&line, &len);
     d->failed = d->failed || before == NULL || after == NULL || out == NULL;
     if (out != NULL) {
         if (before != NULL && after != NULL && strcmp(before, after) != 0) {
-            (void)fprintf(out, "group %.*s: ", TEXT_ARGS(group));
-            put_change(out, "order", before, after);
+            put_change(out, name, before, after);
         }
         tell_line(d, &line, out);
     }
     free(before);
     free(after);
+}
+
+/* Tells that the limits of a group come in another order: the first that applies is used. */
+static void diff_group(struct diff *d, struct text group)
+{
+    char name[WEIR_RULES_NAME + 16];
+    (void)snprintf(name, sizeof name, "group %.*s: order", TEXT_ARGS(group));
+    diff_value(d, name, group_order(d->old, d->next, group), group_order(d->next, d->old, group));
 }
 
 static void diff_groups(struct diff *d)
@@ -217,24 +223,11 @@ static void diff_limits(struct diff *d)
     diff_groups(d);
 }
 
-/* Tells of a field of the file, or of a section, that has changed: "server.memory 1GB -> 2GB". */
+/* Tells of a field of the file, or of a section, that has changed. */
 static void diff_field(struct diff *d, const struct field *f, const char *name, const void *old,
                        const void *next)
 {
-    char *before = show_field(d->old, NULL, f, old);
-    char *after = show_field(d->next, NULL, f, next);
-    char *line = NULL;
-    size_t len = 0;
-    FILE *out = open_memstream(&line, &len);
-    d->failed = d->failed || before == NULL || after == NULL || out == NULL;
-    if (out != NULL) {
-        if (before != NULL && after != NULL && strcmp(before, after) != 0) {
-            put_change(out, name, before, after);
-        }
-        tell_line(d, &line, out);
-    }
-    free(before);
-    free(after);
+    diff_value(d, name, show_field(d->old, NULL, f, old), show_field(d->next, NULL, f, next));
 }
 
 static void diff_section(struct diff *d, const struct field *map)

@@ -126,7 +126,7 @@ static __attribute__((noinline)) void put_shown(const struct rules_ask *a,
     struct weir_answer most = ANSWER_SHOWN_INIT;
     for (size_t i = 0; i < matches->enforced_count; i++) {
         struct bound bound = bound_of(a->question, matches->enforced[i], variants[i]);
-        answer_show(answer, &most, &bound, parts[i].limiter, parts[i].ask, a->now_ns);
+        answer_peek(answer, &most, &bound, parts[i].limiter, parts[i].ask, a->now_ns);
     }
 }
 

@@ -131,14 +131,17 @@ void answer_count_denial(struct weir_rules_answer *answer, const struct denial *
 
 /*
  * Puts a limit that clients may be told instead of the hidden one that bound, if it tells more than
- * *most, which the caller sets to ANSWER_SHOWN_INIT before the first. It is peeked at, because the
- * decision has the numbers of one limit only.
+ * *most, which the caller sets to ANSWER_SHOWN_INIT before the first. *said is that limit's own
+ * answer; answer_peek() asks its limiter for it, because the decision has the numbers of one limit
+ * only.
  */
 #define ANSWER_SHOWN_INIT                                                                          \
     {                                                                                              \
         .verdict = WEIR_ALLOW, .remaining = WEIR_UNLIMITED                                         \
     }
 void answer_show(struct weir_rules_answer *answer, struct weir_answer *most,
+                 const struct bound *bound, const struct weir_answer *said);
+void answer_peek(struct weir_rules_answer *answer, struct weir_answer *most,
                  const struct bound *bound, struct weir *limiter, struct weir_question question,
                  uint64_t now_ns);
 

@@ -27,9 +27,10 @@ struct shared_ask {
     uint64_t max_wait_ns;
     int verb;
     int error;
-    uint64_t left; /* O1 */
-    bool kept;     /* O2 */
-    bool show;     /* WEIR_RULES_SHOW */
+    uint64_t left;            /* O1 */
+    bool kept;                /* O2 */
+    bool show;                /* WEIR_RULES_SHOW, and only some of the enforced parts are hidden */
+    struct weir_answer shown; /* what the fleet says of those that are not */
     unsigned shadow_dropped;
     size_t enforced; /* parts that are asked of the fleet together */
     size_t shadow;   /* parts after them */
@@ -59,7 +60,6 @@ static struct shared_ask *create(const struct rules_ask *a, size_t enforced,
     s->now_ns = a->now_ns;
     s->max_wait_ns = a->question->max_wait_ns;
     s->verb = a->question->mode == WEIR_PEEK ? REMOTE_PEEK : REMOTE_CHECK;
-    s->show = (a->question->flags & WEIR_RULES_SHOW) != 0;
     s->shadow_dropped = matches->shadow_dropped;
     s->enforced = enforced;
     s->shadow = matches->shadow_count;
@@ -105,6 +105,7 @@ static int make_part(const struct rules_ask *a, const struct rule *rule, struct 
         return e;
     }
     keep_bound(part, a->question, rule, variant);
+    remote->hidden = !part->bound.expose;
     remote->key = arena_text(memory, (struct text){bytes, len});
     if (remote->limit != NULL) {
         len = shard_compose(rule, a->request, bytes);
@@ -117,6 +118,7 @@ static int make_parts(const struct rules_ask *a, const struct matches *matches,
                       struct shared_ask *s)
 {
     struct rules_ask quiet = *a;
+    size_t hidden = 0;
     quiet.error = NULL;
     for (size_t i = 0; i < s->enforced; i++) {
         int e = make_part(a, matches->enforced[i], s, i);
@@ -124,7 +126,9 @@ static int make_parts(const struct rules_ask *a, const struct matches *matches,
         if (e != 0) {
             return e;
         }
+        hidden += s->remote[i].hidden;
     }
+    s->show = (a->question->flags & WEIR_RULES_SHOW) != 0 && hidden > 0 && hidden < s->enforced;
     for (size_t i = 0; i < s->shadow; i++) {
         struct shared_part *part = &s->parts[s->enforced + i];
         part->error = make_part(&quiet, matches->shadow[i], s, s->enforced + i);
@@ -177,15 +181,17 @@ static bool count_down(struct shared_ask *s, uint64_t n)
 static int ask_fleet(struct shared_part *from, size_t n, uint64_t time_ns,
                      struct remote_answer *said, remote_done_fn done, void *arg)
 {
-    const struct shared_ask *s = from->of;
+    struct shared_ask *s = from->of;
     const struct remote_ops *ops = remote_ops(s->fleet);
     size_t first = (size_t)(from - s->parts);
+    struct weir_answer *shown = s->show && first < s->enforced ? &s->shown : NULL;
     from->question = (struct remote_question){.verb = s->verb,
                                               .shadow = first >= s->enforced,
                                               .parts = &s->remote[first],
                                               .n = n,
                                               .time_ns = time_ns,
                                               .now_ns = s->now_ns,
+                                              .shown = shown,
                                               .done = done,
                                               .arg = arg};
     from->question.memory = arena_room(s->waiter.memory, ops->bytes(n));
@@ -295,8 +301,8 @@ static void after_denial(struct shared_ask *s, const struct shared_part *part)
     }
 }
 
-/* Finds the limit that clients may be told instead of the hidden one that bound. Only those that are
- * decided here are looked at: others would need one more question to the store. */
+/* Finds the limit that clients may be told instead of the hidden one that bound. Limits that are
+ * decided here are peeked at; of the others the fleet has said which it would be. */
 static void put_shown(struct shared_ask *s)
 {
     struct weir_answer most = ANSWER_SHOWN_INIT;
@@ -306,8 +312,10 @@ static void put_shown(struct shared_ask *s)
                                          .key_len = remote->key.len,
                                          .cost = remote->cost,
                                          .max_wait_ns = remote->wait_ns};
-        if (remote->local != NULL) {
-            answer_show(&s->answer, &most, &s->parts[i].bound, remote->local, question, s->now_ns);
+        if (remote->limit == NULL) {
+            answer_peek(&s->answer, &most, &s->parts[i].bound, remote->local, question, s->now_ns);
+        } else if (s->shown.verdict != 0 && s->shown.limit == i) {
+            answer_show(&s->answer, &most, &s->parts[i].bound, &s->shown);
         }
     }
 }

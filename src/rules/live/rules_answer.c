@@ -138,22 +138,28 @@ static bool tells_more(const struct weir_answer *a, const struct weir_answer *be
 }
 
 void answer_show(struct weir_rules_answer *answer, struct weir_answer *most,
+                 const struct bound *bound, const struct weir_answer *said)
+{
+    struct weir_answer told = *said;
+    rate_answer(bound->kind, &told);
+    if (bound->expose && tells_more(&told, most, answer->answer.verdict == WEIR_ALLOW)) {
+        *most = told;
+        answer_put_name(answer->shown.limit, bound->limit);
+        answer->shown.quota = told.quota;
+        answer->shown.remaining = told.remaining;
+        answer->shown.reset_after_ns = told.reset_after_ns;
+        answer->shown.window_ns = bound->window_ns;
+    }
+}
+
+void answer_peek(struct weir_rules_answer *answer, struct weir_answer *most,
                  const struct bound *bound, struct weir *limiter, struct weir_question question,
                  uint64_t now_ns)
 {
     struct weir_answer said;
     question.mode = WEIR_PEEK;
-    if (!bound->expose || weir_ask_at(limiter, &question, now_ns, &said) != 0) {
-        return;
-    }
-    rate_answer(bound->kind, &said);
-    if (tells_more(&said, most, answer->answer.verdict == WEIR_ALLOW)) {
-        *most = said;
-        answer_put_name(answer->shown.limit, bound->limit);
-        answer->shown.quota = said.quota;
-        answer->shown.remaining = said.remaining;
-        answer->shown.reset_after_ns = said.reset_after_ns;
-        answer->shown.window_ns = bound->window_ns;
+    if (bound->expose && weir_ask_at(limiter, &question, now_ns, &said) == 0) {
+        answer_show(answer, most, bound, &said);
     }
 }
 

@@ -26,16 +26,22 @@ static struct grpc_call *create_call(struct connection *c, int32_t stream)
     return call;
 }
 
-static void destroy_call(struct grpc_call *call)
+static void free_call(struct grpc_call *call)
 {
     call->connection->session_kept -= buffer_len(&call->request);
+    buffer_finish(&call->request);
+    buffer_finish(&call->reply);
+    free(call);
+}
+
+/* Takes the call out of its list, and frees it. */
+static void destroy_call(struct grpc_call *call)
+{
     *call->from = call->next;
     if (call->next != NULL) {
         call->next->from = call->from;
     }
-    buffer_finish(&call->request);
-    buffer_finish(&call->reply);
-    free(call);
+    free_call(call);
 }
 
 /* ---- what nghttp2 tells ---- */
@@ -243,9 +249,12 @@ static void farewell(struct connection *c, bool last)
 static void finish(struct connection *c)
 {
     struct grpc_session *s = grpc_session_of(c);
-    while (s->calls != NULL) {
-        destroy_call(s->calls);
+    for (struct grpc_call *call = s->calls; call != NULL;) {
+        struct grpc_call *next = call->next;
+        free_call(call);
+        call = next;
     }
+    s->calls = NULL;
     nghttp2_session_del(s->h2);
     s->h2 = NULL;
 }

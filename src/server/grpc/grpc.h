@@ -79,7 +79,7 @@ struct grpc_call {
     size_t message_at;     /* where in `reply` the last message begins */
 };
 
-/* Of one connection; the protocol's session. */
+/* The session of one connection. */
 struct grpc_session {
     nghttp2_session *h2; /* NULL: nothing has come yet */
     struct grpc_call *calls;
@@ -126,7 +126,7 @@ void grpc_refuse(struct grpc_call *call, enum request_result result, enum grpc_s
 void grpc_push(struct grpc_call *call, struct text message);
 void grpc_end(struct grpc_call *call);
 
-/* Returns who asks, for operation_run(). */
+/* Returns the client of the call, for operation_run(). */
 struct asker grpc_asker(const struct grpc_call *call);
 
 /* Keeps the call until its answer has come. grpc_resume() returns it then; NULL if its client has

@@ -4,12 +4,14 @@
 -- refund that adds nothing; for a token bucket its number is when the bucket would have been full after
 -- the charge.
 -- After all of them may come one number for each key (`beyond`): the units that a bucket of a `synced`
--- limit can owe, other than by its debt (shared/synced/sync.h).
+-- limit can owe, other than by its debt (shared/synced/sync.h). After these may come another one for each
+-- key: 1 if clients may be told of its limit, 0 if not.
 -- Several keys are checked all or nothing: look at all, and only if all allow, charge all.
 --
 -- Answers {verdict, blocked (1, or 2 by a ban), remaining, granted, retry, reset, delay, stamp, limit}: of
 -- the limit that binds; block, ban, unblock and reset answer 1 or 0. Times in us; retry and reset -1:
--- never. The verb `lease` is of one key: lease.lua.
+-- never. The verb `lease` is of one key: lease.lua. If clients may not be told of that limit, but of others,
+-- {verdict, blocked, remaining, retry, reset, limit} of the one of these that binds follow.
 local parts = {}
 local all = verb == 'check' or verb == 'upto' or verb == 'lease' and ARGV[7] ~= '0'
 local behind = verb == 'lease' and #ARGV or #KEYS * 7 + 1
@@ -138,6 +140,28 @@ local answer = {
     binding.stamp,
     limit,
 }
+local exposed = behind + #KEYS -- before the numbers that say of which limits clients may be told
+if ARGV[exposed + limit + 1] == '0' then
+    local told
+    for i = 1, #parts do
+        local p = parts[i]
+        if ARGV[exposed + i] == '1' then
+            local more = not told or p.verdict > told.verdict
+            if told and p.verdict == told.verdict then
+                more = p.verdict == ALLOW and p.remaining < told.remaining or p.retry > told.retry
+            end
+            if more then
+                told, limit = p, i - 1
+            end
+        end
+    end
+    answer[10] = told.verdict
+    answer[11] = told.blocked and 1 + told.block % 2 or 0
+    answer[12] = told.remaining
+    answer[13] = told.retry < FOREVER and told.retry or -1
+    answer[14] = told.reset < FOREVER and told.reset or -1
+    answer[15] = limit
+end
 if binding.lease then
     binding.lease(answer)
 end

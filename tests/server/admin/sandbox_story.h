@@ -14,8 +14,8 @@
 #include <jansson.h>
 #include <uv.h>
 
-#include "server/net/access.h"
 #include "server/sandbox/sandboxes.h"
+#include "support/server/access_secrets.h"
 #include "support/server/server_admin.h"
 
 static const char rules[] = "attributes: {user: ['header:x-user', 'header:y-user']}\n"
@@ -45,21 +45,6 @@ static inline void restart(const struct server_options *options)
 {
     admin_world_stop(world);
     admin_world_start(world, rules, options);
-}
-
-static inline void ignore_warning(void *arg, const struct access_warning *warning)
-{
-    (void)arg;
-    (void)warning;
-}
-
-static inline struct access *secrets(const char *check, const char *admin)
-{
-    struct access_sources from = {.text = {[ROLE_CHECK] = check, [ROLE_ADMIN] = admin},
-                                  .warn = ignore_warning};
-    struct access *access = NULL;
-    assert_int_equal(access_open(&access, &from, NULL), 0);
-    return access;
 }
 
 static inline void ask(const char *line, const char *body)

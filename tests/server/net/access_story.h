@@ -11,29 +11,12 @@
 
 #include <cmocka.h>
 
-#include "server/net/access.h"
 #include "server/net/worker.h"
+#include "support/server/access_secrets.h"
 #include "support/server/server_client.h"
 #include "support/server/server_http.h"
 
 static const char rules[] = "limits: [{name: api, key: [user], rate: 1000/day}]\n";
-
-/* The secrets of these tests are short. */
-static inline void ignore_warning(void *arg, const struct access_warning *warning)
-{
-    (void)arg;
-    (void)warning;
-}
-
-static inline struct access *secrets(const char *check, const char *admin)
-{
-    struct access_sources from = {.text = {[ROLE_CHECK] = check, [ROLE_ADMIN] = admin},
-                                  .warn = ignore_warning};
-    struct weir_error error = {0};
-    struct access *access = NULL;
-    assert_int_equal(access_open(&access, &from, &error), 0);
-    return access;
-}
 
 static inline bool starts(const char *reply, const char *with)
 {

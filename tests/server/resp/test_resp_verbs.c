@@ -12,6 +12,7 @@
 
 #include "common/log.h"
 #include "server/net/access.h"
+#include "support/server/access_secrets.h"
 #include "support/server/server_client.h"
 #include "support/engine/threads_run.h"
 
@@ -24,22 +25,14 @@ static const char rules[] = "limits:\n"
 
 static struct server_world world;
 static struct server_client client;
-/* Both secrets are short. */
-static void ignore_warning(void *arg, const struct access_warning *warning)
-{
-}
-
 static int log_ends[2];
 
 static int set_up(void **state)
 {
-    struct access_sources from = {.text = {[ROLE_CHECK] = "c", [ROLE_ADMIN] = "a"},
-                                  .warn = ignore_warning};
     struct server_options o = server_world_options();
-    struct weir_error error = {0};
     assert_int_equal(pipe2(log_ends, O_NONBLOCK | O_CLOEXEC), 0);
     log_init(log_ends[1], LOG_AS_TEXT, LOG_KEYS_CUT);
-    assert_int_equal(access_open(&o.access, &from, &error), 0);
+    o.access = secrets("c", "a");
     server_world_start(&world, rules, &o);
     server_connect(&client, world.address);
     return 0;

@@ -43,6 +43,7 @@ _Noreturn static void become(const struct weir_nodes *n, unsigned node, const ch
     char rules[128];
     char log[128];
     char resp[160];
+    char http[160];
     char admin[160];
     char path[128];
     char state[128];
@@ -55,9 +56,10 @@ _Noreturn static void become(const struct weir_nodes *n, unsigned node, const ch
         _exit(126);
     }
     (void)snprintf(resp, sizeof resp, "unix:%s", path_of(n, "resp", node, path));
+    (void)snprintf(http, sizeof http, "unix:%s", path_of(n, "http", node, path));
     (void)snprintf(admin, sizeof admin, "unix:%s", path_of(n, "admin", node, path));
     (void)execl(WEIR_BUILD_DIR "/weir", "weir", "serve", "--config", path_of(n, "rules", 0, rules),
-                "--store", url, "--resp", resp, "--http", "off", "--admin", admin, "--threads", "2",
+                "--store", url, "--resp", resp, "--http", http, "--admin", admin, "--threads", "2",
                 "--max-age", "0", "--no-watch", "--state", n->kept ? state : "off", (char *)NULL);
     _exit(127);
 }
@@ -84,18 +86,19 @@ static int open_unix(const char *path)
     return fd;
 }
 
-/* Finds the number after "\nSERIES " in /metrics. */
-double weir_nodes_metric(const struct weir_nodes *n, unsigned node, const char *series)
+/* Sends a request to one of the node's sockets. Returns everything that it sends until it closes the
+ * connection; "" if it does not listen. */
+static const char *ask_socket(const char *path, const char *request)
 {
-    static const char ask[] =
-        "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
     static __thread char text[1 << 18];
-    char path[128];
-    char line[160];
     size_t len = 0;
-    int fd = open_unix(path_of(n, "admin", node, path));
-    if (fd < 0 || send(fd, ask, sizeof ask - 1, MSG_NOSIGNAL) < 0) {
-        return -1;
+    int fd = open_unix(path);
+    if (fd < 0) {
+        return "";
+    }
+    if (send(fd, request, strlen(request), MSG_NOSIGNAL) < 0) {
+        (void)close(fd);
+        return "";
     }
     for (ssize_t got = 1; got > 0 && len + 1 < sizeof text;) {
         got = recv(fd, text + len, sizeof text - 1 - len, 0);
@@ -103,6 +106,23 @@ double weir_nodes_metric(const struct weir_nodes *n, unsigned node, const char *
     }
     (void)close(fd);
     text[len] = 0;
+    return text;
+}
+
+const char *weir_nodes_http(const struct weir_nodes *n, unsigned node, const char *request)
+{
+    char path[128];
+    return ask_socket(path_of(n, "http", node, path), request);
+}
+
+/* Finds the number after "\nSERIES " in /metrics. */
+double weir_nodes_metric(const struct weir_nodes *n, unsigned node, const char *series)
+{
+    char path[128];
+    char line[160];
+    const char *text =
+        ask_socket(path_of(n, "admin", node, path),
+                   "GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     (void)snprintf(line, sizeof line, "\n%s ", series);
     const char *at = strstr(text, line);
     return at != NULL ? strtod(at + strlen(line), NULL) : -1;

@@ -33,6 +33,10 @@ void weir_nodes_write_rules(const struct weir_nodes *n, const char *rules);
 /* Ends a node and waits for it: by SIGTERM, and then its exit status must be 0; or by SIGKILL. */
 void weir_nodes_end(struct weir_nodes *n, unsigned node, int signal_number);
 
+/* Sends a request with "Connection: close" to the HTTP listener. Returns its reply, which is valid
+ * until the thread's next call of this or of weir_nodes_metric(). */
+const char *weir_nodes_http(const struct weir_nodes *n, unsigned node, const char *request);
+
 /* Returns the value of a series ("weir_store_up"); -1 if there is none. */
 double weir_nodes_metric(const struct weir_nodes *n, unsigned node, const char *series);
 

@@ -161,6 +161,24 @@ static void fill(const struct fake_limit *l, size_t i, int verdict, struct weir_
                               .retry_after_ns = verdict == WEIR_ALLOW ? 0 : WEIR_SECOND};
 }
 
+/* Puts the part that clients may be told, after all parts were decided. */
+static void put_shown(const struct remote_question *q, int verdict)
+{
+    for (size_t i = 0; q->shown != NULL && i < q->n; i++) {
+        const struct fake_limit *l = q->parts[i].limit;
+        struct weir_answer own;
+        if (l == NULL || q->parts[i].hidden) {
+            continue;
+        }
+        bool allows = verdict == WEIR_ALLOW || l->left >= q->parts[i].cost;
+        fill(l, i, allows ? WEIR_ALLOW : WEIR_DENY, &own);
+        if (own.verdict > q->shown->verdict ||
+            (own.verdict == q->shown->verdict && own.remaining < q->shown->remaining)) {
+            *q->shown = own;
+        }
+    }
+}
+
 /* Decides all or nothing, under the lock. Local parts come last, so that they are charged only if
  * everything else fits. */
 static int decide_by_counts(const struct remote_question *q, struct remote_answer *said)
@@ -214,6 +232,9 @@ static int decide(const struct fake_plan *plan, const struct remote_question *q,
                   struct remote_answer *said)
 {
     int e = plan->planned ? plan->error : decide_by_counts(q, said);
+    if (!plan->planned && e == 0) {
+        put_shown(q, said->answer.verdict);
+    }
     if (plan->planned) {
         decide_by_plan(plan, q, said);
     }

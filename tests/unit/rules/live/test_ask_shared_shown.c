@@ -48,6 +48,79 @@ static void a_local_limit_is_told_instead_of_a_hidden_one_of_the_fleet(void **st
     faked_end(&w);
 }
 
+static void a_shared_limit_is_told_instead_of_a_hidden_one(void **state)
+{
+    struct faked_world w;
+    struct weir_rules_question show = {.flags = WEIR_RULES_SHOW};
+    faked_begin(&w, "limits:\n"
+                    "- {name: all, key: [], rate: 2/h}\n"
+                    "- {name: wide, key: [user], rate: 9/h}\n"
+                    "- {name: own, key: [user], rate: 4/h}\n"
+                    "- {name: here, key: [user], rate: 5/h, consistency: local}\n"
+                    "- {name: quiet, key: [user], rate: 3/h, expose: false}\n");
+    assert_int_equal(faked_ask_with(&w, "user=u", show), 0);
+    assert_true(fake_answer(&w.fleet));
+    assert_string_equal(w.answer.limit, "all");
+    assert_true(w.answer.hidden);
+    assert_string_equal(w.answer.shown.limit, "own");
+    assert_int_equal(w.answer.shown.quota, 4);
+    assert_int_equal(w.answer.shown.remaining, 3);
+    assert_int_equal(w.answer.shown.window_ns, WEIR_HOUR);
+
+    assert_int_equal(faked_ask(&w, "user=u"), 0); /* without WEIR_RULES_SHOW */
+    assert_null(w.fleet.last.shown);
+    assert_true(fake_answer(&w.fleet));
+    assert_string_equal(w.answer.shown.limit, "");
+
+    assert_int_equal(faked_ask_with(&w, "user=u", show), 0);
+    assert_true(fake_answer(&w.fleet));
+    assert_int_equal(w.answer.answer.verdict, WEIR_DENY);
+    assert_string_equal(w.answer.limit, "all");
+    assert_string_equal(w.answer.shown.limit, ""); /* the others would have allowed */
+    faked_end(&w);
+}
+
+static void a_shared_limit_that_denies_too_is_told_of_a_denial(void **state)
+{
+    struct faked_world w;
+    struct weir_rules_question show = {.flags = WEIR_RULES_SHOW};
+    faked_begin(&w, "limits:\n"
+                    "- {name: all, key: [], rate: 1/h}\n"
+                    "- {name: wide, key: [user], rate: 9/h}\n"
+                    "- {name: own, key: [user], rate: 1/h}\n");
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(faked_ask_with(&w, "user=u", show), 0);
+        assert_true(fake_answer(&w.fleet));
+    }
+    assert_int_equal(w.answer.answer.verdict, WEIR_DENY);
+    assert_string_equal(w.answer.limit, "all");
+    assert_string_equal(w.answer.shown.limit, "own");
+    assert_int_equal(w.answer.shown.quota, 1);
+    assert_int_equal(w.answer.shown.remaining, 0);
+    faked_end(&w);
+}
+
+/* The usual case must cost nothing: then the binding limit is the one that is told. */
+static void the_fleet_is_asked_for_a_second_limit_only_if_some_are_hidden(void **state)
+{
+    static const char *const same[] = {
+        "limits: [{name: a, key: [user], rate: 2/h}, {name: b, key: [user], rate: 3/h}]",
+        "limits: [{name: a, key: [], rate: 2/h}, {name: b, key: [], rate: 3/h}]",
+        "limits: [{name: a, key: [], rate: 2/h}]",
+    };
+    struct weir_rules_question show = {.flags = WEIR_RULES_SHOW};
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        struct faked_world w;
+        faked_begin(&w, same[i]);
+        assert_int_equal(faked_ask_with(&w, "user=u", show), 0);
+        assert_null(w.fleet.last.shown);
+        assert_true(fake_answer(&w.fleet));
+        assert_string_equal(w.answer.limit, "a");
+        assert_string_equal(w.answer.shown.limit, "");
+        faked_end(&w);
+    }
+}
+
 /* ---- shadow limits ---- */
 
 static void shadow_limits_are_asked_each_for_itself_when_the_others_allow(void **state)
@@ -295,6 +368,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_local_limit_is_told_instead_of_a_hidden_one_of_the_fleet),
+        cmocka_unit_test(a_shared_limit_is_told_instead_of_a_hidden_one),
+        cmocka_unit_test(a_shared_limit_that_denies_too_is_told_of_a_denial),
+        cmocka_unit_test(the_fleet_is_asked_for_a_second_limit_only_if_some_are_hidden),
         cmocka_unit_test(shadow_limits_are_asked_each_for_itself_when_the_others_allow),
         cmocka_unit_test(a_shadow_limit_of_the_fleet_beside_limits_that_are_decided_here),
         cmocka_unit_test(a_shadow_limit_alone_never_denies),
