@@ -22,9 +22,9 @@
 #define LINE_MAX_BYTES 4096
 
 static const struct section *const sections[] = {
-    &section_top,   &section_server, &section_store, &section_adhoc,
-    &section_limit, &section_tiers,  &section_tier,  &section_overrides,
-    &section_ban,   &section_deny,   &section_log,   &section_store_tls};
+    &section_top,   &section_server,    &section_store,     &section_adhoc, &section_limit,
+    &section_tiers, &section_tier,      &section_overrides, &section_ban,   &section_deny,
+    &section_log,   &section_store_tls, &section_server_tls};
 
 /* A text in roff: hyphens that are typed, backslashes, a point or quote at the start of a line. */
 static void put(const char *text)

@@ -39,14 +39,16 @@ static int read_secret(struct admin_client *c, const char *file)
     return code;
 }
 
-int admin_open(struct admin_client *c, const struct cli_command *command, const char *address,
-               const char *secret_file)
+int admin_open(struct admin_client *c, const struct cli_command *command,
+               const struct admin_options *options)
 {
-    const char *given = address != NULL ? address : getenv("WEIR_ADMIN");
-    *c = (struct admin_client){.command = command};
-    c->peer.address = given != NULL && given[0] != 0 ? given : ADMIN_ADDRESS;
-    c->peer.timeout_ms = ADMIN_TIMEOUT_MS;
-    return read_secret(c, secret_file);
+    const char *given = options->admin != NULL ? options->admin : getenv("WEIR_ADMIN");
+    *c = (struct admin_client){.command = command, .tls = options->tls};
+    c->peer =
+        (struct http_peer){.address = c->address, .timeout_ms = ADMIN_TIMEOUT_MS, .tls = &c->tls};
+    int code = client_tls_open(&c->tls, command,
+                               given != NULL && given[0] != 0 ? given : ADMIN_ADDRESS, c->address);
+    return code == CLI_OK ? read_secret(c, options->secret_file) : code;
 }
 
 /* ---- explaining errors ---- */

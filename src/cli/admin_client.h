@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
+#include "cli/client_tls.h"
 #include "cli/given_secret.h"
 #include "cli/http_client.h"
 #include "cli/secret_file.h"
@@ -13,30 +14,43 @@
 #define ADMIN_TIMEOUT_MS 10000
 
 /* The help of --admin and --secret-file. */
-#define ADMIN_HELP "the server's admin listener, or unix:PATH; default WEIR_ADMIN, " ADMIN_ADDRESS
+#define ADMIN_HELP                                                                                 \
+    "the server's admin listener, with https:// before it if it speaks TLS, or unix:PATH; "        \
+    "default "                                                                                     \
+    "WEIR_ADMIN, " ADMIN_ADDRESS
 #define ADMIN_SECRET_HELP                                                                          \
     "file with a secret of the server in its first line; default WEIR_ADMIN_SECRET, or the one "   \
     "that the server has made"
 
-/* A link to the admin listener with a secret in the part that browsers do not send: printf(3). */
-#define ADMIN_LINK "http://%s/#secret=%s"
+/* A link to the admin listener with a secret in the part that browsers do not send: printf(3) with
+ * "s" if it speaks TLS, otherwise "". */
+#define ADMIN_LINK "http%s://%s/#secret=%s"
 
 struct admin_client {
     const struct cli_command *command; /* named in messages */
     struct http_peer peer;
+    struct client_tls tls;
+    char address[CLIENT_ADDRESS_MAX];
     struct given_secret given;
     struct secret_found found; /* the secret that the server has made, if no other is given */
+};
+
+/* The options of these commands; NULL: not given. */
+struct admin_options {
+    const char *admin;
+    const char *secret_file;
+    struct client_tls tls;
 };
 
 /*
  * Takes the address from --admin, otherwise from WEIR_ADMIN, otherwise ADMIN_ADDRESS. Takes the
  * secret from --secret-file, otherwise from WEIR_ADMIN_SECRET, otherwise from
  * WEIR_ADMIN_SECRETS: the first line that is not empty; otherwise the one that the server has made,
- * if it is on this machine. Both arguments may be NULL. Returns CLI_OK, or the exit code after a
- * message.
+ * if it is on this machine. Returns CLI_OK, or the exit code after a message. The client must not
+ * be moved.
  */
-int admin_open(struct admin_client *c, const struct cli_command *command, const char *address,
-               const char *secret_file);
+int admin_open(struct admin_client *c, const struct cli_command *command,
+               const struct admin_options *options);
 
 /* Reads the secret that the server has made again, unless another is given: a server that was
  * started anew has a new one. */

@@ -12,12 +12,15 @@
 
 #include "common/buffer.h"
 
+struct client_tls;
+
 #define EXCHANGE_READ_BYTES 65536 /* room that the buffer of the answer needs beyond the answer */
 
 enum { EXCHANGE_DONE = 1, EXCHANGE_MORE = 0, EXCHANGE_BAD = -1 };
 
 struct blocking_exchange {
     const char *address; /* "127.0.0.1:8082", "[::1]:8082", "localhost:8082", "unix:PATH" */
+    const struct client_tls *tls; /* NULL, or without a context: plain text */
     uint64_t timeout_ms;
     struct text request;
     /*

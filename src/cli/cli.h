@@ -57,7 +57,7 @@ struct cli_command {
     const char *name;     /* "config show": one or two words */
     const char *operands; /* "FILE", "[FILE]", "WORD...", "[WORD...]"; "": it takes none */
     const char *summary;  /* one line, without a full stop */
-    const struct cli_option *options; /* at most 32 */
+    const struct cli_option *options; /* at most 64 */
     size_t options_count;
     const void *defaults; /* the settings if no option is given; NULL: it has none */
     size_t settings_bytes;
@@ -102,7 +102,7 @@ int cli_words(const char *name, int argc, char **argv);
 /* What the command line has besides the values of the options. */
 struct cli_given {
     const struct cli_command *command;
-    uint32_t options; /* bit i: the option of row i was given */
+    uint64_t options; /* bit i: the option of row i was given */
     int count;
     char **operands; /* in the memory of argv */
 };

@@ -80,6 +80,7 @@ int http_call(const struct http_peer *peer, const struct http_call *call,
     }
     if (e == 0) {
         struct blocking_exchange x = {.address = peer->address,
+                                      .tls = peer->tls,
                                       .timeout_ms = peer->timeout_ms,
                                       .request = buffer_text(&request),
                                       .read = read_response,

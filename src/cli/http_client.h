@@ -17,6 +17,7 @@ struct http_peer {
     const char *address; /* "127.0.0.1:8082", "[::1]:8082", "localhost:8082", "unix:PATH" */
     const char *secret;  /* sent as a bearer token; NULL: none */
     uint64_t timeout_ms; /* for the whole call, until the answer is complete */
+    const struct client_tls *tls; /* NULL: plain text */
 };
 
 struct http_call {

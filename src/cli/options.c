@@ -44,7 +44,7 @@ static int read_option(const struct cli_command *command, const char *word, cons
     const struct cli_option *o = &command->options[i];
     struct cli_value value = {command, o, o->name, equals != NULL ? equals + 1 : next};
     *took_next = o->argument != NULL && equals == NULL;
-    given->options |= UINT32_C(1) << i;
+    given->options |= UINT64_C(1) << i;
     if (o->argument == NULL && equals != NULL) {
         return cli_complain(command, "%s: found the value '%s', expected none", o->name,
                             equals + 1);

@@ -58,6 +58,9 @@ bool tls_context_changed(const struct tls_context *context);
  */
 int tls_context_renew(struct tls_context **context, struct weir_error *error);
 
+/* Returns the Unix time, in seconds, at which the own certificate ends; 0 without one. */
+int64_t tls_context_expires(const struct tls_context *context);
+
 /* ---- sessions: one for each connection ---- */
 
 struct tls_session;

@@ -339,6 +339,13 @@ void tls_context_unref(struct tls_context *c)
     free(c);
 }
 
+int64_t tls_context_expires(const struct tls_context *c)
+{
+    struct tm end;
+    const X509 *cert = SSL_CTX_get0_certificate(c->ssl);
+    return cert != NULL && ASN1_TIME_to_tm(X509_get0_notAfter(cert), &end) == 1 ? timegm(&end) : 0;
+}
+
 SSL_CTX *tls_context_ssl(const struct tls_context *c)
 {
     return c->ssl;

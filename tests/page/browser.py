@@ -57,7 +57,7 @@ def link(server, secret=SECRET):
 
 
 class Browser:
-    def __init__(self, width=1280, height=900, dark=False, still=False):
+    def __init__(self, width=1280, height=900, dark=False, still=False, trusting=False):
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium")
         self.profile = tempfile.mkdtemp()
@@ -68,6 +68,8 @@ class Browser:
             words.append("--no-sandbox")  # Chromium refuses to run as root with it
         if still:
             words.append("--force-prefers-reduced-motion")
+        if trusting:
+            words.append("--ignore-certificate-errors")  # of a CA that the test has made
         for word in words:
             options.add_argument(word)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})

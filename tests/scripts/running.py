@@ -160,7 +160,7 @@ def an_error_says_who_gave_the_value():
     fails(2, "weir.yaml: store.url: the port is '0'", *QUIET, rules='store: {url: "redis://h:0"}\n' + RULES % 1)
     fails(2, "--log: found 'xml', expected text or json", *QUIET, "--log", "xml")
     fails(2, "--log-level: found 'loud', expected error, warning, info or debug", *QUIET, "--log-level", "loud")
-    fails(2, "found every listener off, expected one of --resp, --http, --admin and --metrics to listen", "--resp", "off",
+    fails(2, "found every listener off, expected one of --resp, --http, --grpc, --admin and --metrics to listen", "--resp", "off",
           "--http", "off", "--admin", "off")
     fails(2, "found unix:one for both resp (from WEIR_RESP) and admin (from --admin), expected an address for each",
           "--http", "off", "--admin", "unix:one", env={"WEIR_RESP": "unix:one"})

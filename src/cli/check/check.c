@@ -13,16 +13,29 @@
 #define TO(member) .to = offsetof(struct check, member)
 
 /* `weir ask` has those before ASK_OPTIONS only. */
-enum { HTTP, RESP, SECRET_FILE, COST, MAX_WAIT, JSON, ASK_OPTIONS, TIER = ASK_OPTIONS, PEEK };
+enum {
+    HTTP,
+    RESP,
+    SECRET_FILE,
+    COST,
+    MAX_WAIT,
+    JSON,
+    TLS,
+    ASK_OPTIONS = TLS + 4,
+    TIER = ASK_OPTIONS,
+    PEEK
+};
 
 static const struct cli_option options[] = {
     [HTTP] = {"--http", "ADDR:PORT",
-              "the server's HTTP listener, or unix:PATH; default WEIR_HTTP, " HTTP_ADDRESS,
+              "the server's HTTP listener, with https:// before it if it speaks TLS, or unix:PATH; "
+              "default WEIR_HTTP, " HTTP_ADDRESS,
               cli_read_text, TO(http)},
-    [RESP] = {"--resp", "ADDR:PORT",
-              "ask over RESP instead, at this address or unix:PATH; default WEIR_RESP if WEIR_HTTP "
-              "is not set",
-              cli_read_text, TO(resp)},
+    [RESP] =
+        {"--resp", "ADDR:PORT",
+         "ask over RESP instead, at this address, with rediss:// before it if it speaks TLS, or "
+         "unix:PATH; default WEIR_RESP if WEIR_HTTP is not set",
+         cli_read_text, TO(resp)},
     [SECRET_FILE] = {"--secret-file", "FILE",
                      "file with a secret of the server in its first line; default "
                      "WEIR_CHECK_SECRET",
@@ -33,6 +46,7 @@ static const struct cli_option options[] = {
                   "allow the request if it has to wait no longer than this, such as 250ms",
                   cli_read_duration, TO(max_wait_ns), 1, WEIR_DAY},
     [JSON] = {"--json", NULL, "print the answer as JSON", cli_read_switch, TO(json)},
+    [TLS] = CLIENT_TLS_ROWS(struct check, tls),
     [TIER] = {"--tier", "T", "tier of the key; default the limit's default tier", cli_read_text,
               TO(tier)},
     [PEEK] = {"--peek", NULL, "tell what a check would say, and take nothing", cli_read_switch,
@@ -58,8 +72,7 @@ static int find_server(struct check *c)
         c->resp = c->http == NULL ? variable("WEIR_RESP") : NULL;
     }
     c->http = c->http == NULL && c->resp == NULL ? HTTP_ADDRESS : c->http;
-    c->address = c->http != NULL ? c->http : c->resp;
-    return CLI_OK;
+    return client_tls_open(&c->tls, c->command, c->http != NULL ? c->http : c->resp, c->address);
 }
 
 int check_unanswered(const struct check *c, int e, const char *text, struct buffer *why)

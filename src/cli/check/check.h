@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "cli/cli.h"
+#include "cli/client_tls.h"
 #include "cli/given_secret.h"
 #include "common/buffer.h"
 
@@ -30,7 +31,8 @@ struct check {
     char **words; /* check: LIMIT KEY...; ask: NAME=VALUE... */
     int count;
     bool by_attributes; /* ask */
-    const char *address;
+    struct client_tls tls;
+    char address[CLIENT_ADDRESS_MAX];
     struct given_secret secret;
 };
 

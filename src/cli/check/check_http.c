@@ -51,7 +51,7 @@ static int read_answer(const struct check *c, const struct http_peer *peer,
 int check_over_http(const struct check *c, json_t **said, struct buffer *why)
 {
     struct http_peer peer = {c->address, c->secret.source != NULL ? c->secret.secret : NULL,
-                             CHECK_TIMEOUT_MS};
+                             CHECK_TIMEOUT_MS, &c->tls};
     struct http_result result;
     struct weir_error error = {0};
     char *body = make_body(c);

@@ -211,6 +211,7 @@ static int exchange(const struct check *c, struct text request, struct replies *
     struct weir_error error = {0};
     struct buffer input;
     struct blocking_exchange x = {.address = c->address,
+                                  .tls = &c->tls,
                                   .timeout_ms = CHECK_TIMEOUT_MS,
                                   .request = request,
                                   .read = read_replies,

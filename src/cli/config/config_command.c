@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 #include "cli/config/config_secrets.h"
 #include "cli/config/config_store.h"
+#include "cli/config/config_tls.h"
 #include "rules/compiled/ruleset.h"
 #include "rules/file/diff.h"
 #include "rules/file/show.h"
@@ -33,6 +34,7 @@ static int check_rules(struct config *config, const char *path, struct problems 
     config_warn(config, path, problems);
     (void)config_check_store(config, problems);
     config_check_secrets(config, path, problems);
+    config_check_tls(config, path, problems);
     int e = ruleset_create(config, NULL, NULL, NULL, problems, set, &error);
     if (e == 0) {
         check_client(*set, problems);

@@ -15,10 +15,11 @@ static int read_for(const struct cli_value *value, void *to)
 #define TO(member) .to = offsetof(struct ctl, member)
 
 static const struct cli_option options[CTL_OPTIONS] = {
-    [CTL_ADMIN] = {"--admin", "ADDR:PORT", ADMIN_HELP, cli_read_text, TO(admin)},
+    [CTL_ADMIN] = {"--admin", "ADDR:PORT", ADMIN_HELP, cli_read_text, TO(to.admin)},
     [CTL_SECRET_FILE] = {"--secret-file", "FILE", ADMIN_SECRET_HELP, cli_read_text,
-                         TO(secret_file)},
+                         TO(to.secret_file)},
     [CTL_JSON] = {"--json", NULL, "print the server's answer as JSON", cli_read_switch, TO(json)},
+    [CTL_TLS] = CLIENT_TLS_ROWS(struct ctl, to.tls),
     [CTL_TIER] = {"--tier", "T", "tier of the key; default the limit's default tier", cli_read_text,
                   TO(tier)},
     [CTL_BY] = {"--by", "ATTRIBUTE",
@@ -86,7 +87,7 @@ static int unknown(const struct ctl *ctl)
 
 /* ---- arguments ---- */
 
-static int check_row(const struct ctl *ctl, uint32_t given)
+static int check_row(const struct ctl *ctl, uint64_t given)
 {
     const struct ctl_row *row = ctl->row;
     for (int i = CTL_TIER; i < CTL_OPTIONS; i++) {
@@ -111,7 +112,7 @@ static int run(const struct cli_given *given, void *settings)
     }
     int code = check_row(ctl, given->options);
     if (code == CLI_OK) {
-        code = admin_open(&ctl->client, &cli_ctl, ctl->admin, ctl->secret_file);
+        code = admin_open(&ctl->client, &cli_ctl, &ctl->to);
     }
     if (code != CLI_OK) {
         return code;

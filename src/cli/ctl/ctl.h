@@ -10,9 +10,8 @@ struct ctl_row;
 struct ctl {
     struct admin_client client;
     const struct ctl_row *row;
-    const char *admin; /* options as given; NULL: not given */
-    const char *secret_file;
-    const char *tier;
+    struct admin_options to;
+    const char *tier; /* options as given; NULL: not given */
     const char *by;
     const char *why;
     bool json;
@@ -28,6 +27,8 @@ enum {
     CTL_ADMIN,
     CTL_SECRET_FILE,
     CTL_JSON,
+    CTL_TLS,
+    CTL_TLS_LAST = CTL_TLS + 3,
     CTL_TIER,
     CTL_BY,
     CTL_FOR,
@@ -36,7 +37,7 @@ enum {
     CTL_OPTIONS
 };
 
-#define CTL_TAKES(option) (1u << (option))
+#define CTL_TAKES(option) (UINT64_C(1) << (option))
 
 struct ctl_row {
     const char *usage; /* "key get LIMIT KEY...": for help and the manual */
@@ -44,7 +45,7 @@ struct ctl_row {
     const char *name;            /* "key get" */
     int least;                   /* fewest operands */
     int most;                    /* most operands */
-    unsigned takes;              /* options of its own: CTL_TAKES() */
+    uint64_t takes;              /* options of its own: CTL_TAKES() */
     int (*run)(struct ctl *ctl); /* NULL: sends `call`, and prints the answer with print() */
     const char *done;            /* for commands that change a key: what was done, in words */
     struct http_call call;

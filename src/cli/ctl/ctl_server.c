@@ -167,6 +167,7 @@ static int run_ready(struct ctl *ctl)
 static int run_link(struct ctl *ctl)
 {
     const struct http_peer *peer = &ctl->client.peer;
+    const char *s = ctl->client.tls.context != NULL ? "s" : "";
     struct buffer secret;
     if (peer->secret == NULL) {
         return cli_fail(&cli_ctl,
@@ -185,12 +186,12 @@ static int run_link(struct ctl *ctl)
     buffer_put_char(&secret, 0);
     if (ctl->json) {
         json_t *said = json_object();
-        (void)json_object_set_new(said, "link",
-                                  json_sprintf(ADMIN_LINK, peer->address, buffer_text(&secret).at));
+        (void)json_object_set_new(
+            said, "link", json_sprintf(ADMIN_LINK, s, peer->address, buffer_text(&secret).at));
         ctl_print_json(said);
         json_decref(said);
     } else {
-        (void)printf(ADMIN_LINK "\n", peer->address, buffer_text(&secret).at);
+        (void)printf(ADMIN_LINK "\n", s, peer->address, buffer_text(&secret).at);
     }
     buffer_finish(&secret);
     return CLI_OK;

@@ -9,6 +9,7 @@ struct load_arguments {
     const char *http;
     const char *body;
     bool json;
+    char address[CLIENT_ADDRESS_MAX];
 };
 
 #define TO(member) .to = offsetof(struct load_arguments, member)
@@ -25,9 +26,11 @@ static int read_rate(const struct cli_value *value, void *to)
 }
 
 static const struct cli_option options[] = {
-    {"--resp", "ADDR:PORT", "a server that speaks RESP, at this address or unix:PATH",
-     cli_read_text, TO(resp)},
-    {"--http", "ADDR:PORT", "a server that speaks HTTP/1.1, at this address or unix:PATH",
+    {"--resp", "ADDR:PORT",
+     "a server that speaks RESP, at this address, rediss://ADDR:PORT or unix:PATH", cli_read_text,
+     TO(resp)},
+    {"--http", "ADDR:PORT",
+     "a server that speaks HTTP/1.1, at this address, https://ADDR:PORT or unix:PATH",
      cli_read_text, TO(http)},
     {"--rate", "N|max", "requests per second; max: as fast as replies come; default 1000",
      read_rate, TO(plan.rate), 1, 100000000},
@@ -56,6 +59,7 @@ static const struct cli_option options[] = {
      UINT32_MAX},
     {"--spin", NULL, "never sleep; needs a processor that nothing else uses", cli_read_switch,
      TO(plan.spin)},
+    CLIENT_TLS_ROWS(struct load_arguments, plan.tls),
     {"--json", NULL, "print one JSON object instead of a table", cli_read_switch, TO(json)},
 };
 
@@ -82,12 +86,13 @@ static int check(struct load_arguments *asked)
             "found %u threads and %u connections, expected at least one connection for each thread",
             p->threads, p->connections);
     }
+    p->address = asked->address;
     p->wire = asked->resp != NULL ? LOAD_RESP : LOAD_HTTP;
-    p->address = asked->resp != NULL ? asked->resp : asked->http;
     if (p->duration_ns == 0) {
         p->duration_ns = p->requests > 0 ? UINT64_MAX : 10 * WEIR_SECOND;
     }
-    return CLI_OK;
+    return client_tls_open(&p->tls, &cli_bench_load,
+                           asked->resp != NULL ? asked->resp : asked->http, asked->address);
 }
 
 /* Makes the request from the words, or from the default ones if there are none. */

@@ -30,6 +30,7 @@
 
 #include <weir.h>
 
+#include "cli/client_tls.h"
 #include "common/text.h"
 
 /* ---- requests ---- */
@@ -132,6 +133,7 @@ enum load_arrivals { LOAD_CONSTANT, LOAD_POISSON };
 struct load_plan {
     enum load_wire wire;
     const char *address; /* "ADDRESS:PORT", "unix:PATH" */
+    struct client_tls tls;
     struct load_request request;
     unsigned connections; /* of all threads together */
     unsigned depth;       /* most requests in flight on each connection */

@@ -14,6 +14,7 @@ int load_connection_init(struct load_connection *c, const struct load_request *r
                          unsigned depth)
 {
     *c = (struct load_connection){.fd = -1, .depth = depth};
+    buffer_init(&c->cipher, 2 * (depth * request->len + LOAD_INPUT_BYTES));
     c->due_ns = calloc(depth, sizeof *c->due_ns);
     c->out = malloc(depth * request->len);
     c->in = malloc(LOAD_INPUT_BYTES);
@@ -26,12 +27,67 @@ int load_connection_init(struct load_connection *c, const struct load_request *r
     return 0;
 }
 
-static int open_one(struct load_connection *c, const struct addrinfo *target)
+/* ---- TLS ---- */
+
+/* Gives the session bytes that have come; the plaintext is appended to `in`. Returns the number of
+ * its bytes, 0 at the end, -1 with errno. */
+static ssize_t unseal(struct load_connection *c, struct text cipher)
+{
+    struct weir_error error;
+    struct buffer plain = {
+        .at = c->in, .end = c->in_len, .size = LOAD_INPUT_BYTES, .most = LOAD_INPUT_BYTES};
+    enum tls_result got = tls_receive(c->session, &cipher, &plain, &c->cipher, &error);
+    ssize_t n = (ssize_t)(plain.end - c->in_len);
+    c->in_len = plain.end;
+    if (got == TLS_ENDED && n == 0) {
+        return 0;
+    }
+    errno = got == TLS_OK && cipher.len == 0 ? EAGAIN : EPROTO;
+    return n > 0 && errno == EAGAIN ? n : -1;
+}
+
+/* Sends what the session has to say, as far as the socket takes it. */
+static bool flush(struct load_connection *c)
+{
+    struct text text = buffer_text(&c->cipher);
+    ssize_t n = text.len > 0 ? send(c->fd, text.at, text.len, MSG_NOSIGNAL) : 0;
+    buffer_take(&c->cipher, n > 0 ? (size_t)n : 0);
+    return n >= 0 || errno == EAGAIN || errno == EINTR;
+}
+
+/* Makes the handshake on a socket that blocks. Returns 0, or -1 with errno. */
+static int shake_hands(struct load_connection *c, const struct client_tls *tls)
+{
+    char cipher[TLS_RECORD_BYTES];
+    if (tls == NULL || tls->context == NULL) {
+        return 0;
+    }
+    c->session = tls_session_create(tls->context, tls->server);
+    if (c->session == NULL) {
+        errno = ENOMEM;
+        return -1;
+    }
+    ssize_t n = unseal(c, TEXT(""));
+    while (!tls_is_up(c->session) && (n > 0 || errno == EAGAIN) && flush(c)) {
+        n = recv(c->fd, cipher, sizeof cipher, 0);
+        if (n <= 0) {
+            errno = n == 0 ? ECONNRESET : errno;
+            return -1;
+        }
+        n = unseal(c, (struct text){cipher, (size_t)n});
+    }
+    return tls_is_up(c->session) && flush(c) ? 0 : -1;
+}
+
+/* ---- opening ---- */
+
+static int open_one(struct load_connection *c, const struct addrinfo *target,
+                    const struct client_tls *tls)
 {
     const int on = 1;
     c->fd = socket(target->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->fd < 0 || connect(c->fd, target->ai_addr, target->ai_addrlen) != 0 ||
-        fcntl(c->fd, F_SETFL, O_NONBLOCK) != 0) {
+        shake_hands(c, tls) != 0 || fcntl(c->fd, F_SETFL, O_NONBLOCK) != 0) {
         int why = errno;
         load_connection_close(c);
         errno = why;
@@ -43,11 +99,12 @@ static int open_one(struct load_connection *c, const struct addrinfo *target)
     return 0;
 }
 
-int load_connection_open(struct load_connection *c, const struct addrinfo *target)
+int load_connection_open(struct load_connection *c, const struct addrinfo *target,
+                         const struct client_tls *tls)
 {
     int e = -1;
     for (; e != 0 && target != NULL; target = target->ai_next) {
-        e = open_one(c, target);
+        e = open_one(c, target, tls);
     }
     return e;
 }
@@ -58,6 +115,9 @@ void load_connection_close(struct load_connection *c)
         (void)close(c->fd);
     }
     c->fd = -1;
+    tls_session_destroy(c->session);
+    c->session = NULL;
+    buffer_take(&c->cipher, buffer_len(&c->cipher));
     c->in_flight = 0;
     c->sent = 0;
     c->made = 0;
@@ -68,6 +128,7 @@ void load_connection_close(struct load_connection *c)
 void load_connection_finish(struct load_connection *c)
 {
     load_connection_close(c);
+    buffer_finish(&c->cipher);
     free(c->due_ns);
     free(c->out);
     free(c->in);
@@ -85,8 +146,23 @@ void load_connection_put(struct load_connection *c, const struct load_request *r
     c->made += request->len;
 }
 
+static bool send_sealed(struct load_connection *c)
+{
+    struct weir_error error;
+    struct text text = {c->out + c->sent, c->made - c->sent};
+    if (tls_send(c->session, &text, &c->cipher, &error) != TLS_OK || text.len > 0) {
+        return false;
+    }
+    c->sent = 0;
+    c->made = 0;
+    return flush(c);
+}
+
 bool load_connection_send(struct load_connection *c)
 {
+    if (c->session != NULL) {
+        return send_sealed(c);
+    }
     ssize_t n = send(c->fd, c->out + c->sent, c->made - c->sent, MSG_NOSIGNAL);
     if (n < 0 && errno != EAGAIN && errno != EINTR) {
         return false;
@@ -97,6 +173,18 @@ bool load_connection_send(struct load_connection *c)
         c->made = 0;
     }
     return true;
+}
+
+ssize_t load_connection_receive(struct load_connection *c)
+{
+    char cipher[TLS_RECORD_BYTES];
+    if (c->session != NULL) {
+        ssize_t n = recv(c->fd, cipher, sizeof cipher, 0);
+        return n > 0 ? unseal(c, (struct text){cipher, (size_t)n}) : n;
+    }
+    ssize_t n = recv(c->fd, c->in + c->in_len, LOAD_INPUT_BYTES - c->in_len, 0);
+    c->in_len += n > 0 ? (size_t)n : 0;
+    return n;
 }
 
 uint64_t load_connection_take(struct load_connection *c)

@@ -5,6 +5,7 @@
 #ifndef WEIR_CLI_LOAD_LOAD_CONNECTION_H
 #define WEIR_CLI_LOAD_LOAD_CONNECTION_H
 
+#include "cli/client_tls.h"
 #include "cli/connect_address.h"
 #include "cli/load/load.h"
 
@@ -21,17 +22,20 @@ struct load_connection {
     size_t made;        /* bytes of `out` that are to be sent */
     char *in;
     size_t in_len;
-    bool wants_write; /* the socket's buffer is full; epoll tells when it is not */
-    bool touched;     /* is in the generator's list of connections to send on */
+    struct tls_session *session; /* NULL: plain text */
+    struct buffer cipher;        /* what the session wants to send */
+    bool wants_write;            /* the socket's buffer is full; epoll tells when it is not */
+    bool touched;                /* is in the generator's list of connections to send on */
 };
 
 /*
  * Return 0, or -1 with errno set. load_connection_finish() must be called in both cases. open()
- * tries the addresses of the list in turn.
+ * tries the addresses of the list in turn, and finishes the handshake of TLS.
  */
 int load_connection_init(struct load_connection *c, const struct load_request *request,
                          unsigned depth);
-int load_connection_open(struct load_connection *c, const struct addrinfo *target);
+int load_connection_open(struct load_connection *c, const struct addrinfo *target,
+                         const struct client_tls *tls);
 void load_connection_close(struct load_connection *c);
 void load_connection_finish(struct load_connection *c);
 
@@ -39,6 +43,12 @@ void load_connection_finish(struct load_connection *c);
 static inline bool load_connection_has_room(const struct load_connection *c, size_t request_len)
 {
     return c->fd >= 0 && c->in_flight < c->depth && c->made < c->depth * request_len;
+}
+
+/* Returns how many bytes wait to be sent. */
+static inline size_t load_connection_unsent(const struct load_connection *c)
+{
+    return c->made - c->sent + buffer_len(&c->cipher);
 }
 
 /* Adds a request that is due at this time. The connection must have room. */
@@ -50,6 +60,9 @@ void load_connection_put(struct load_connection *c, const struct load_request *r
  * ended.
  */
 bool load_connection_send(struct load_connection *c);
+
+/* Receives bytes of replies into `in`. Returns their number, 0 at the end, -1 with errno. */
+ssize_t load_connection_receive(struct load_connection *c);
 
 /* Removes the oldest request in flight, and returns the time at which it was due. */
 uint64_t load_connection_take(struct load_connection *c);

@@ -88,7 +88,7 @@ static void watch(struct generator *g, struct load_connection *c, int operation)
 
 static bool open_one(struct generator *g, struct load_connection *c)
 {
-    if (load_connection_open(c, g->target) != 0) {
+    if (load_connection_open(c, g->target, &g->plan->tls) != 0) {
         g->error = errno;
         return false;
     }
@@ -127,13 +127,13 @@ static void send_touched(struct generator *g, uint64_t now_ns)
     for (unsigned i = 0; i < g->touched_count; i++) {
         struct load_connection *c = g->touched[i];
         c->touched = false;
-        if (c->fd < 0 || c->made == c->sent) {
+        if (c->fd < 0 || load_connection_unsent(c) == 0) {
             continue;
         }
         if (!load_connection_send(c)) {
             reopen(g, c, now_ns);
-        } else if (c->wants_write != (c->made > 0)) {
-            c->wants_write = c->made > 0;
+        } else if (c->wants_write != (load_connection_unsent(c) > 0)) {
+            c->wants_write = load_connection_unsent(c) > 0;
             watch(g, c, EPOLL_CTL_MOD);
         }
     }
@@ -216,19 +216,16 @@ static bool take_replies(struct generator *g, struct load_connection *c, uint64_
 
 static void receive(struct generator *g, struct load_connection *c)
 {
-    ssize_t n = recv(c->fd, c->in + c->in_len, LOAD_INPUT_BYTES - c->in_len, 0);
+    ssize_t n = load_connection_receive(c);
     uint64_t now_ns = clock_boot_ns();
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
         return;
     }
     if (n <= 0) {
         reopen(g, c, now_ns);
-    } else {
-        c->in_len += (size_t)n;
-        if (!take_replies(g, c, now_ns)) {
-            g->error = -1;
-            return;
-        }
+    } else if (!take_replies(g, c, now_ns)) {
+        g->error = -1;
+        return;
     }
     if (g->gap_ns <= 0 && c->in_flight == 0) {
         put_batch(g, c, now_ns);

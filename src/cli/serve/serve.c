@@ -61,6 +61,16 @@ static int serve_rules(struct serve_run *run, struct serve_settings *settings)
     return CLI_OK;
 }
 
+/* Lets the files be watched that are read with the rules: secrets and certificates. */
+static void watch_also(struct watch *watch, const struct serve_settings *settings)
+{
+    const struct server_tls_options *tls = &settings->server.tls;
+    const char *const files[WATCH_ALSO] = {settings->secrets.file[ROLE_CHECK],
+                                           settings->secrets.file[ROLE_ADMIN], tls->cert, tls->key,
+                                           tls->client_ca};
+    memcpy(watch->also, files, sizeof files);
+}
+
 static int serve(struct serve_run *run, struct serve_settings *settings)
 {
     watch_open(&run->watch, settings->no_watch ? NULL : settings->config, true);
@@ -73,8 +83,9 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     code = code != CLI_OK ? code : sockets_assign(&run->sockets, settings);
     code = code != CLI_OK ? code : serve_check_listeners(settings);
     code = code != CLI_OK ? code : serve_check_client(run->server.rules, settings);
+    code = code != CLI_OK ? code : serve_choose_tls(run->server.rules, settings);
     code = code != CLI_OK ? code : serve_open_access(run->server.rules, settings);
-    memcpy(run->watch.also, settings->secrets.file, sizeof run->watch.also);
+    watch_also(&run->watch, settings);
     watch_after(&run->watch, run->server.rules, clock_monotonic_ns());
     if (code == CLI_OK) {
         run->server.options = settings->server;

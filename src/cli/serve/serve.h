@@ -6,6 +6,7 @@
  *   serve_fleet.c    opens the store that a fleet shares
  *   serve_rules.c    opens the rules, or an example
  *   serve_access.c   reads the secrets, or makes one for operators
+ *   serve_tls.c      finds the certificate, and the names that give roles
  *   serve_announce.c prints where it listens, and what to try
  *   serve_sockets.c  takes sockets that the service manager has opened
  *   serve_notify.c   sends messages to the service manager
@@ -23,6 +24,18 @@
 #include "server/admin/numbers.h"
 #include "server/net/access.h"
 #include "server/net/server.h"
+
+/* TLS as flags and variables give it; NULL, or -1: not given. */
+struct serve_tls {
+    const char *cert; /* "off": no TLS, whatever the rule file says */
+    const char *key;
+    const char *client_ca;
+    int client_cert;
+    const char *listeners;     /* "http,admin" */
+    const char *names[ROLES];  /* "ops.example,root.example" */
+    char *path[3];             /* memory of the paths in server.tls if the rule file names them */
+    struct texts given[ROLES]; /* memory of server.tls.names[] if flags or variables give them */
+};
 
 struct serve_settings {
     const char *config; /* NULL: use the example */
@@ -45,8 +58,9 @@ struct serve_settings {
     char made_secret[SECRET_HEX + 1]; /* the admin secret that was made; "": one is given */
     char secret_path[PATH_MAX];       /* its file; "": none */
     char *secrets_path[ROLES];        /* memory of secrets.file[] if the rule file names it */
-    struct cidr_set *trusted;         /* memory of server.trusted */
-    char address[PROTOCOLS][256];     /* memory of server.listen[] if the rule file names it */
+    struct serve_tls tls;
+    struct cidr_set *trusted;     /* memory of server.trusted */
+    char address[PROTOCOLS][256]; /* memory of server.listen[] if the rule file names it */
 };
 
 /* The rules of `weir serve` without a rule file: enough to try it. Embedded by the build. */
@@ -90,6 +104,13 @@ int serve_open_access(const struct weir_rules *rules, struct serve_settings *set
  */
 void serve_write_secret(const struct server *server, struct serve_settings *settings);
 void serve_remove_secret(struct serve_settings *settings);
+
+/*
+ * Fills server.tls from flags, environment or rule file. Returns CLI_OK, or an exit code after a
+ * message.
+ */
+int serve_choose_tls(const struct weir_rules *rules, struct serve_settings *settings);
+void serve_finish_tls(struct serve_settings *settings);
 
 void serve_finish_settings(struct serve_settings *settings);
 

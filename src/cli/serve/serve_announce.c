@@ -46,8 +46,22 @@ static void try_admin(const char *address, bool secret)
     try_command("ctl", usual ? NULL : "--admin", address, secret ? "limits" : "status");
 }
 
-static void suggest(char (*at)[ADDRESS_BYTES], bool secret)
+/* Adds the scheme to the addresses of listeners that speak TLS. */
+static void add_schemes(const struct server *server, char (*at)[ADDRESS_BYTES])
 {
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        char plain[ADDRESS_BYTES];
+        if (strcmp(at[i], "off") != 0 && server_speaks_tls(server, i)) {
+            memcpy(plain, at[i], sizeof plain);
+            (void)snprintf(at[i], ADDRESS_BYTES, "%s://%.*s",
+                           i == PROTOCOL_RESP ? "rediss" : "https", ADDRESS_BYTES - 10, plain);
+        }
+    }
+}
+
+static void suggest(const struct server *server, char (*at)[ADDRESS_BYTES], bool secret)
+{
+    add_schemes(server, at);
     (void)printf("Try, from another terminal:\n");
     try_questions(at);
     if (strcmp(at[PROTOCOL_ADMIN], "off") != 0) {
@@ -57,11 +71,13 @@ static void suggest(char (*at)[ADDRESS_BYTES], bool secret)
 
 /* Prints a link with the secret that was made, for a person at this terminal: a file or a pipe
  * would keep it. */
-static void print_link(const struct serve_settings *settings, const char *address)
+static void print_link(const struct server *server, const struct serve_settings *settings,
+                       const char *address)
 {
+    const char *s = server_speaks_tls(server, PROTOCOL_ADMIN) ? "s" : "";
     if (settings->made_secret[0] != 0 && isatty(STDOUT_FILENO) && strcmp(address, "off") != 0 &&
         path_of(address) == NULL) {
-        (void)printf("  %-7s " ADMIN_LINK "\n", "link", address, settings->made_secret);
+        (void)printf("  %-7s " ADMIN_LINK "\n", "link", s, address, settings->made_secret);
     }
 }
 
@@ -104,15 +120,16 @@ void serve_announce(const struct server *server, const struct serve_settings *se
     for (unsigned i = 0; i < PROTOCOLS; i++) {
         bool usual = strcmp(protocol_of(i)->address, "off") != 0;
         if (usual || strcmp(at[i], "off") != 0) {
-            (void)printf("  %-7s %s\n", protocol_of(i)->name, at[i]);
+            (void)printf("  %-7s %s%s\n", protocol_of(i)->name, at[i],
+                         strcmp(at[i], "off") != 0 && server_speaks_tls(server, i) ? ", TLS" : "");
         }
     }
     if (server->fleet.fleet != NULL) {
         (void)printf("  %-7s %s\n", "store", store);
     }
-    print_link(settings, at[PROTOCOL_ADMIN]);
+    print_link(server, settings, at[PROTOCOL_ADMIN]);
     if (settings->config == NULL) {
-        suggest(at, settings->secret_path[0] != 0);
+        suggest(server, at, settings->secret_path[0] != 0);
     }
     (void)fflush(stdout);
 }

@@ -76,8 +76,8 @@ static const struct cli_option options[] = {
     {"--admin", "ADDR:PORT",
      "listen for operators at this address, at unix:PATH, or off; default 127.0.0.1:8082",
      read_listen, .to = 0, PROTOCOL_ADMIN},
-    {"--grpc", "ADDR:PORT", "listen for gRPC, by convention on port 8081; default off",
-     read_listen, .to = 0, PROTOCOL_GRPC},
+    {"--grpc", "ADDR:PORT", "listen for gRPC, by convention on port 8081; default off", read_listen,
+     .to = 0, PROTOCOL_GRPC},
     {"--metrics", "ADDR:PORT",
      "listen for /metrics and health checks alone, without secrets; default off", read_listen,
      .to = 0, PROTOCOL_METRICS},
@@ -106,6 +106,22 @@ static const struct cli_option options[] = {
      read_secrets, TO(secrets), ROLE_CHECK},
     {"--admin-secrets", "FILE", "operators need one of these secrets; default one that is made",
      read_secrets, TO(secrets), ROLE_ADMIN},
+    {"--tls-cert", "FILE",
+     "speak TLS with this certificate, in PEM; off: plain text; default the rule file's",
+     cli_read_text, TO(tls.cert)},
+    {"--tls-key", "FILE", "the key of the certificate; default in the file of the certificate",
+     cli_read_text, TO(tls.key)},
+    {"--tls-client-ca", "FILE", "the CAs of clients' certificates; default none", cli_read_text,
+     TO(tls.client_ca)},
+    {"--tls-client-cert", "none|optional|required",
+     "whether clients must show a certificate; default none, required with --tls-client-ca",
+     cli_read_choice, TO(tls.client_cert), .choices = client_cert_names},
+    {"--tls-listeners", "NAME,...", "listeners that speak TLS, such as http,resp; default all",
+     cli_read_text, TO(tls.listeners)},
+    {"--check-names", "NAME,...", "names in certificates that give the role check; default none",
+     cli_read_text, TO(tls.names[ROLE_CHECK])},
+    {"--admin-names", "NAME,...", "names in certificates that give the role admin; default none",
+     cli_read_text, TO(tls.names[ROLE_ADMIN])},
     {"--socket-mode", "MODE", "mode of unix sockets, in octal; default 0660", read_mode,
      TO(server.socket_mode)},
     {"--socket-group", "GROUP", "group of unix sockets; default that of the process", cli_read_text,
@@ -132,6 +148,7 @@ static const struct serve_settings defaults = {
                .max_age_ms = SERVER_AGE_MS,
                .client_field = -1}, /* -1: the rule file's */
     .page = -1,                     /* likewise */
+    .tls = {.client_cert = -1},     /* likewise */
     .log_level = LEVEL_INFO - LEVEL_ERROR};
 
 const struct cli_command cli_serve =
@@ -237,8 +254,8 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     if (s->server.socket_group == NULL && from->socket_group.len > 0) {
         s->server.socket_group = from->socket_group.at; /* followed by a NUL byte */
     }
-    const struct text listen[PROTOCOLS] = {from->resp, from->http, from->grpc,
-                                           from->admin, from->metrics};
+    const struct text listen[PROTOCOLS] = {from->resp, from->http, from->grpc, from->admin,
+                                           from->metrics};
     int code = take_trusted(s, from);
     for (int i = 0; code == CLI_OK && i < PROTOCOLS; i++) {
         code = take_address(s, (enum server_protocol)i, listen[i]);
@@ -271,8 +288,9 @@ int serve_check_listeners(const struct serve_settings *s)
     }
     return off < PROTOCOLS
                ? CLI_OK
-               : cli_complain(&cli_serve, "found every listener off, expected one of "
-                                          "--resp, --http, --grpc, --admin and --metrics to listen");
+               : cli_complain(&cli_serve,
+                              "found every listener off, expected one of "
+                              "--resp, --http, --grpc, --admin and --metrics to listen");
 }
 
 int serve_check_client(struct weir_rules *rules, const struct serve_settings *s)
@@ -291,6 +309,7 @@ int serve_check_client(struct weir_rules *rules, const struct serve_settings *s)
 void serve_finish_settings(struct serve_settings *settings)
 {
     cidr_set_destroy(settings->trusted);
+    serve_finish_tls(settings);
     access_close(settings->server.access);
     explicit_bzero(settings->made_secret, sizeof settings->made_secret);
     for (int role = 0; role < ROLES; role++) {

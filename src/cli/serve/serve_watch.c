@@ -36,7 +36,7 @@ static void each_rule_file(const struct watch *w, rules_file_fn fn, void *arg)
 
 static void each_other(const struct watch *w, rules_file_fn fn, void *arg)
 {
-    for (size_t i = 0; i < sizeof w->also / sizeof w->also[0]; i++) {
+    for (size_t i = 0; i < WATCH_ALSO; i++) {
         if (w->also[i] != NULL) {
             fn(arg, &(struct source_file){.path = w->also[i]});
         }

@@ -16,7 +16,8 @@
 
 #include "base/hash.h"
 #include "rules/live/live.h"
-#include "server/net/access.h"
+
+#define WATCH_ALSO 5
 
 #define WATCH_QUIET_NS (100 * WEIR_MILLISECOND) /* examine after this long without an event, ... */
 #define WATCH_MOST_NS WEIR_SECOND               /* ... or this long after the first event */
@@ -25,7 +26,8 @@
 struct watch {
     struct weir_rules *rules; /* NULL: not read yet */
     const char *config;       /* NULL: nothing is watched */
-    const char *also[ROLES];  /* files of secrets, which are read with the rules; NULL: none */
+    /* Files of secrets and certificates, which are read with the rules; NULL: none. */
+    const char *also[WATCH_ALSO];
     bool ask_kernel;
     bool complete;       /* the kernel watches every folder */
     int fd;              /* call watch_events() when readable; -1: never */

@@ -11,8 +11,7 @@
 #define TOP_TIMEOUT_MS 2000 /* for one request; a pressed key may have to wait for it */
 
 struct top_arguments {
-    const char *admin;
-    const char *secret_file;
+    struct admin_options to;
     uint64_t interval_ns;
     bool once;
     bool json;
@@ -21,8 +20,9 @@ struct top_arguments {
 #define TO(member) .to = offsetof(struct top_arguments, member)
 
 static const struct cli_option options[] = {
-    {"--admin", "ADDR:PORT", ADMIN_HELP, cli_read_text, TO(admin)},
-    {"--secret-file", "FILE", ADMIN_SECRET_HELP, cli_read_text, TO(secret_file)},
+    {"--admin", "ADDR:PORT", ADMIN_HELP, cli_read_text, TO(to.admin)},
+    {"--secret-file", "FILE", ADMIN_SECRET_HELP, cli_read_text, TO(to.secret_file)},
+    CLIENT_TLS_ROWS(struct top_arguments, to.tls),
     {"--interval", "DURATION", "time between two samples, 100ms to 1h; default 1s",
      cli_read_duration, TO(interval_ns), 100 * WEIR_MILLISECOND, WEIR_HOUR},
     {"--once", NULL, "print one interval and end; default if there is no terminal", cli_read_switch,
@@ -172,7 +172,7 @@ static int run(const struct cli_given *given, void *settings)
     struct admin_client client;
     struct top_sample first;
     (void)given;
-    int code = admin_open(&client, &cli_top, asked->admin, asked->secret_file);
+    int code = admin_open(&client, &cli_top, &asked->to);
     if (code != CLI_OK) {
         return code;
     }

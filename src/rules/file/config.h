@@ -248,6 +248,19 @@ enum page_choice { PAGE_ON, PAGE_OFF, PAGE_CHOICES };
 
 extern const char *const page_names[PAGE_CHOICES + 1]; /* the last is NULL */
 
+/* How the server asks clients for certificates. */
+enum client_cert { CLIENT_CERT_NONE, CLIENT_CERT_OPTIONAL, CLIENT_CERT_REQUIRED, CLIENT_CERTS };
+extern const char *const client_cert_names[CLIENT_CERTS + 1];
+
+/* TLS on listeners. The paths may be relative to the rule file. */
+struct server_tls_config {
+    struct text cert; /* len 0: no TLS */
+    struct text key;  /* len 0: in the file of the certificate */
+    struct text client_ca;
+    int client_cert;        /* enum client_cert */
+    struct texts listeners; /* none: all */
+};
+
 struct server_config {
     struct text http; /* "off" or an address */
     struct text resp;
@@ -258,6 +271,9 @@ struct server_config {
     struct text state;
     struct text check_secrets; /* path of a file; len 0: none */
     struct text admin_secrets;
+    struct server_tls_config tls;
+    struct texts check_names; /* of client certificates that give a role */
+    struct texts admin_names;
     unsigned socket_mode;
     struct text socket_group; /* len 0: that of the process */
     uint64_t memory;

@@ -95,9 +95,9 @@ struct section {
         name, item, fields, sizeof(fields) / sizeof(fields)[0]                                     \
     }
 
-extern const struct section section_top, section_server, section_store, section_store_tls,
-    section_adhoc, section_limit, section_tiers, section_tier, section_overrides, section_ban,
-    section_deny, section_log;
+extern const struct section section_top, section_server, section_server_tls, section_store,
+    section_store_tls, section_adhoc, section_limit, section_tiers, section_tier, section_overrides,
+    section_ban, section_deny, section_log;
 
 /* Sets the defaults of all fields that have one. */
 void fields_init(struct reader *r, const struct section *section, void *target);

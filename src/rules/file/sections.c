@@ -136,6 +136,84 @@ const char *const page_names[PAGE_CHOICES + 1] = {[PAGE_ON] = "on", [PAGE_OFF] =
 
 static const char *const headers_names[] = {"ietf", "x-epoch", "x-delta", "off", NULL};
 
+/* ---- TLS on listeners ---- */
+
+/* Reads names; those of a row with choices must be among them. */
+static void read_names(struct reader *r, const struct field *f, const struct node *node,
+                       void *value)
+{
+    const struct node *const *items;
+    size_t n = scalars_of(r, node, f->expects, &items);
+    for (size_t i = 0; i < n && f->choices != NULL; i++) {
+        size_t j = 0;
+        while (f->choices[j] != NULL && !text_is(items[i]->scalar, f->choices[j])) {
+            j++;
+        }
+        if (f->choices[j] == NULL) {
+            unexpected(r, items[i], f->expects);
+        }
+    }
+    *(struct texts *)value = texts_of(r, items, n);
+}
+
+static const struct field_type type_names = {.size = sizeof(struct texts),
+                                             .read = read_names,
+                                             .show = field_show_texts,
+                                             .same = field_same_texts,
+                                             .shape = SHAPE_SCALARS};
+
+const char *const client_cert_names[CLIENT_CERTS + 1] = {[CLIENT_CERT_NONE] = "none",
+                                                         [CLIENT_CERT_OPTIONAL] = "optional",
+                                                         [CLIENT_CERT_REQUIRED] = "required"};
+
+static const char *const listener_names[] = {"http", "resp", "grpc", "admin", "metrics", NULL};
+
+#define SERVER_TLS(member) offsetof(struct server_tls_config, member)
+
+static const struct field server_tls_fields[] = {
+    {"cert", "a file", "a file in PEM with the certificate and those between it and its CA",
+     &type_text, SERVER_TLS(cert), .required = true},
+    {"key", "a file", "a file in PEM with the key of the certificate", &type_text, SERVER_TLS(key),
+     .unset = "the file of `cert` has the key too"},
+    {"client_ca", "a file", "a file in PEM with the CAs of clients' certificates", &type_text,
+     SERVER_TLS(client_ca), .unset = "none"},
+    {"client_cert", "none, optional or required",
+     "whether clients show a certificate of `client_ca`; optional: one that is shown must be valid",
+     &type_choice, SERVER_TLS(client_cert), .unset = "none", .choices = client_cert_names},
+    {"listeners", "listeners: http, resp, grpc, admin or metrics",
+     "the listeners that speak TLS; unix sockets never do", &type_names, SERVER_TLS(listeners),
+     .unset = "all", .choices = listener_names},
+};
+
+const struct section section_server_tls = SECTION("server.tls", "TLS", server_tls_fields);
+
+static void read_server_tls(struct reader *r, const struct field *f, const struct node *node,
+                            void *value)
+{
+    const struct server_tls_config *tls = value;
+    field_read_inline(r, f, node, value);
+    if ((tls->client_ca.len > 0) != (tls->client_cert != CLIENT_CERT_NONE)) {
+        problem(r->problems, node->place, "found %s, expected %s",
+                tls->client_ca.len > 0 ? "client_ca without client_cert"
+                                       : "client_cert without client_ca",
+                tls->client_ca.len > 0 ? "client_cert: optional or required"
+                                       : "client_ca, a file with the CAs of clients");
+    }
+}
+
+static bool same_server_tls(const void *a, const void *b)
+{
+    return fields_same(&section_server_tls, CHANGE_BY_SECTION, a, b);
+}
+
+/* The size is that of `cert`, the first member: without it there is no TLS. */
+static const struct field_type type_server_tls = {.size = sizeof(struct text),
+                                                  .read = read_server_tls,
+                                                  .show = field_show_inline,
+                                                  .same = same_server_tls};
+
+/* ---- the section ---- */
+
 #define SERVER(member) offsetof(struct server_config, member)
 
 static const struct field server_fields[] = {
@@ -160,6 +238,17 @@ static const struct field server_fields[] = {
      &type_text, SERVER(check_secrets), .unset = "none: clients need no secret"},
     {"admin_secrets", "a file", "a file with the secrets of operators, in the same form",
      &type_text, SERVER(admin_secrets), .unset = "none: one is made at the start"},
+    {"tls", "a map such as {cert: weir.crt, key: weir.key}",
+     "TLS on the listeners; files are read again when they change, and relative paths begin at the "
+     "rule file",
+     &type_server_tls, SERVER(tls), .unset = "none: the listeners speak plain text",
+     .section = &section_server_tls},
+    {"check_names", "names such as web.example",
+     "names in the certificates of clients: one that matches gives the role check, as a secret of "
+     "`check_secrets` does",
+     &type_names, SERVER(check_names), .unset = "none"},
+    {"admin_names", "names such as ops.example", "the same for the role admin", &type_names,
+     SERVER(admin_names), .unset = "none"},
     {"socket_mode", MODE_EXPECTED, "the mode of unix sockets, in octal", &type_mode,
      SERVER(socket_mode), .initial = "0660"},
     {"socket_group", "the name or number of a group", "the group of unix sockets", &type_text,

@@ -206,6 +206,17 @@ static const struct metric metrics[] = {
            {"bytes", ALL(counts.replaced_bytes)}),
     ONE("weir_connections_timed_out_total", OF_ALL, ALL(counts.timed_out),
         "Connections that were closed because they were idle or slow for too long."),
+    SERIES("weir_tls_handshakes_total", OF_ALL,
+           "Handshakes of TLS with clients, by their result. Those that took too long are among "
+           "weir_connections_timed_out_total.",
+           "result", {"success", ALL(counts.handshakes)},
+           {"failure", ALL(counts.handshakes_failed)}),
+    SERIES("weir_tls_renewals_total", OF_ALL,
+           "Times that the certificate was read again because its files had changed, by the "
+           "result. After a failure the old one stays.",
+           "result", {"success", ALL(renewals)}, {"failure", ALL(renewals_failed)}),
+    ONE("weir_tls_certificate_expiry_timestamp_seconds", OF_ALL, ALL(certificate_ns),
+        "Unix time at which the certificate of the listeners ends; 0 without TLS."),
     ONE("weir_event_streams", OF_ALL, ALL(counts.streams),
         "Streams of events (/v1/events) that are open."),
     ONE("weir_event_streams_dropped_total", OF_ALL, ALL(counts.streams_dropped),

@@ -156,6 +156,9 @@ static void read_server(const struct server *server, struct numbers *n)
     }
     n->reloads = load_relaxed(&server->reloads);
     n->reloads_failed = load_relaxed(&server->reloads_failed);
+    n->renewals = load_relaxed(&server->renewals);
+    n->renewals_failed = load_relaxed(&server->renewals_failed);
+    n->certificate_ns = (uint64_t)server_tls_expires(server) * WEIR_SECOND;
     n->loaded_ns = load_relaxed(&server->loaded_ns);
     n->started_ns = server->started_ns;
     read_process(&n->process);

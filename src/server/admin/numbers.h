@@ -42,6 +42,9 @@ struct numbers {
     size_t limits_count;
     uint64_t reloads;
     uint64_t reloads_failed;
+    uint64_t renewals;
+    uint64_t renewals_failed;
+    uint64_t certificate_ns; /* Unix time at which the certificate ends; 0: none */
     uint64_t loaded_ns;
     uint64_t started_ns;
     bool shadow; /* the kill switch is on; of numbers_read_briefly() only */

@@ -264,6 +264,7 @@ const struct protocol protocol_grpc = {
     .address = "off",
     .roles = {[ROLE_CHECK] = true},
     .kind = PROTOCOL_GRPC,
+    .alpn = {"h2"},
     .session_bytes = sizeof(struct grpc_session),
     .unordered = true,
     .consume = consume,

@@ -53,10 +53,11 @@ static bool is_signed(const struct exchange *x, enum role least)
 bool http_may(struct exchange *x, enum role least)
 {
     struct access *access = x->server->options.access;
-    struct access_pass pass = {0};
+    struct access_pass pass = access_without_secret(&x->connection->pass);
     struct credentials given;
     enum role asked;
     x->role = access_role(access, &x->connection->pass);
+    x->pass = pass;
     if (x->role >= least && !is_signed(x, least)) {
         return true;
     }

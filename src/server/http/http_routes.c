@@ -331,12 +331,24 @@ static int64_t consume(struct connection *c, struct text input)
     "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"                  \
     "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
 
+#define UNSEALED_BODY                                                                              \
+    "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,"                          \
+    "\"detail\":\"this port speaks TLS; use https://\"}\n"
+#define UNSEALED                                                                                   \
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: "       \
+    "104\r\n"                                                                                      \
+    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n" UNSEALED_BODY
+
+_Static_assert(sizeof UNSEALED_BODY - 1 == 104, "Content-Length");
+
 const struct protocol protocol_http = {
     .name = "http",
     .address = "127.0.0.1:8080",
     .roles = {[ROLE_CHECK] = true},
     .kind = PROTOCOL_HTTP,
     .refusal = REFUSAL,
+    .unsealed = UNSEALED,
+    .alpn = {"http/1.1"},
     .reserve = true,
     .session_bytes = sizeof(struct http_session),
     .consume = consume,
@@ -348,6 +360,8 @@ const struct protocol protocol_admin = {
     .roles = {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}, /* it shows keys */
     .kind = PROTOCOL_ADMIN,
     .refusal = REFUSAL,
+    .unsealed = UNSEALED,
+    .alpn = {"http/1.1"},
     .reserve = true,
     .session_bytes = sizeof(struct http_session),
     .consume = consume,
@@ -359,6 +373,8 @@ const struct protocol protocol_metrics = {
     .address = "off",
     .kind = PROTOCOL_METRICS,
     .refusal = REFUSAL,
+    .unsealed = UNSEALED,
+    .alpn = {"http/1.1"},
     .reserve = true,
     .session_bytes = sizeof(struct http_session),
     .consume = consume,

@@ -28,7 +28,7 @@ struct exchange {
     struct buffer *out;
     uint64_t now_ns;
     enum role role;             /* the client's */
-    struct access_pass pass;    /* the secret that the request shows; zero: none */
+    struct access_pass pass;    /* the secret and the certificate that the request shows */
     bool endless;               /* the body follows the reply's head until the connection ends */
     bool close;                 /* end the connection after the reply */
     enum operation operation;   /* whose answer this is */

@@ -244,7 +244,8 @@ int access_open(struct access **out, const struct access_sources *from, struct w
                 ? 0
                 : fail(error, WEIR_EIO, "the kernel gives no random numbers");
     memcpy(access->key, random.sip, sizeof access->key);
-    access->from = (struct access_sources){.warn = from->warn, .warn_arg = from->warn_arg};
+    access->from = (struct access_sources){
+        .named = from->named, .warn = from->warn, .warn_arg = from->warn_arg};
     for (int role = ROLE_CHECK; e == 0 && role < ROLES; role++) {
         if (!copy(from->file[role], &access->from.file[role]) ||
             !copy(from->text[role], &access->from.text[role])) {
@@ -291,6 +292,7 @@ struct found {
     uint64_t matches[ROLES]; /* 1: the hash is that of a secret of the role */
     uint64_t secrets[ROLES]; /* number of secrets of the role */
     uint64_t generation;
+    bool named;
 };
 
 static void look_once(const struct access *access, struct hash print, struct found *f)
@@ -310,7 +312,8 @@ static void look_once(const struct access *access, struct hash print, struct fou
 static struct found look(const struct access *access, struct hash print)
 {
     for (unsigned attempt = 0;; lock_pause(attempt++)) {
-        struct found f = {.generation = load_acquire(&access->head.generation)}; /* G2 */
+        struct found f = {.generation = load_acquire(&access->head.generation), /* G2 */
+                          .named = access->from.named};
         if ((f.generation & 1) == 0) {
             look_once(access, print, &f);
             if (load_relaxed(&access->head.generation) == f.generation) {
@@ -323,7 +326,7 @@ static struct found look(const struct access *access, struct hash print)
 /* Returns the role without a secret, by the table at the top of access.h. */
 static enum role role_open(const struct found *f)
 {
-    return f->secrets[ROLE_CHECK] == 0 ? ROLE_CHECK : ROLE_NONE;
+    return f->secrets[ROLE_CHECK] == 0 && !f->named ? ROLE_CHECK : ROLE_NONE;
 }
 
 static enum role role_given(const struct found *f)
@@ -366,9 +369,11 @@ static void fill_pass(const struct found *f, struct hash print, enum role asked,
     enum role given = role_given(f);
     enum role open = role_open(f);
     enum role role = given > open ? given : open;
+    role = pass->certificate > role ? pass->certificate : role;
     *pass = (struct access_pass){.generation = f->generation,
                                  .print = print,
                                  .asked = asked,
+                                 .certificate = pass->certificate,
                                  .role = asked != ROLE_NONE && role > asked ? asked : role};
 }
 

@@ -3,11 +3,12 @@
  * also change things, and see keys, rules and settings. A secret gives a role. Several secrets are
  * valid at once, so that one can be replaced without an outage.
  *
- *   no check secrets    every client may check
+ *   no check secrets    every client may check, unless names in certificates give the role
  *   check secrets       check needs one of them, or an admin secret
  *   admin secrets       admin needs one of them
  *   no admin secrets    no client is admin
  *
+ * The name in a client's certificate can give a role too (server/net/server_tls.h), beside secrets.
  * RESP clients send AUTH, HTTP clients a bearer token or a Basic password. Secrets are compared in
  * constant time: how long an answer takes says nothing about how much of a guess was right.
  */
@@ -54,6 +55,7 @@ struct access_warning {
 struct access_sources {
     const char *file[ROLES];
     const char *text[ROLES];
+    bool named; /* certificates give the role check: without one it needs a secret */
     void (*warn)(void *arg, const struct access_warning *warning); /* NULL: it is logged */
     void *warn_arg;
 };
@@ -79,8 +81,8 @@ bool access_has_secrets(struct access *access, enum role role);
 bool access_has_files(const struct access *access);
 
 /*
- * What a connection keeps about the secret that it has shown; all zero if there is
- * none yet. Its role is found once, and again whenever the secrets have changed, so
+ * What a connection keeps about the secret and the certificate that it has shown; all zero if there
+ * is none yet. Its role is found once, and again whenever the secrets have changed, so
  * that a connection whose secret is no longer valid loses the role.
  */
 struct access_pass {
@@ -88,7 +90,14 @@ struct access_pass {
     struct hash print;   /* keyed hash of the secret; 0: none */
     enum role asked;     /* the highest role wanted; ROLE_NONE: the highest that the secret gives */
     enum role role;
+    enum role certificate; /* the role that the client's certificate gives, whatever the secret */
 };
+
+/* Returns a pass that has the certificate of another one, and no secret. */
+static inline struct access_pass access_without_secret(const struct access_pass *pass)
+{
+    return (struct access_pass){.certificate = pass->certificate};
+}
 
 /*
  * Fills the pass for a secret and the role that was asked for (ROLE_NONE: the highest that the

@@ -15,25 +15,6 @@ static uint64_t now_ms(const struct connection *c)
     return uv_now(&c->worker->loop);
 }
 
-void connection_tell(const struct connection *c, struct log_limit *limit, enum log_level level,
-                     const char *what, const char *why)
-{
-    char peer[ADDRESS_MAX];
-    LOG_LIMITED(limit, level, what, LOG_STRING("why", why),
-                LOG_STRING("protocol", c->protocol->name),
-                LOG_STRING("address", peer_print(&c->peer, peer)));
-}
-
-bool connection_wrong_secret(struct connection *c)
-{
-    static struct log_limit limit;
-    bool ends = ++c->wrong >= CONNECTION_WRONG_MAX;
-    if (ends) {
-        connection_tell(c, &limit, LEVEL_WARNING, "connection ended", "too many wrong secrets");
-    }
-    return ends;
-}
-
 /* ---- ending ---- */
 
 /* Counts replies that wait for the answer to an earlier request, too. */
@@ -55,6 +36,7 @@ static void on_closed(uv_handle_t *handle)
         c->next->previous = c->previous;
     }
     overload_leave(c);
+    tls_session_destroy(c->tls);
     buffer_finish(&c->output);
     buffer_finish(&c->backlog);
     buffer_finish(&c->input);
@@ -180,8 +162,7 @@ static void make_room(struct worker *w, size_t (*has)(const struct connection *c
     }
 }
 
-/* Writes the text; keeps the part that could not be written at once. */
-static void send_text(struct connection *c, struct text text)
+void connection_write(struct connection *c, struct text text)
 {
     uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
     int n = text.len > 0 && !c->writing ? uv_try_write(&c->uv.stream, &buf, 1) : 0;
@@ -208,6 +189,11 @@ static void send_text(struct connection *c, struct text text)
     }
 }
 
+void connection_push(struct connection *c, struct text text)
+{
+    connection_write(c, c->tls == NULL ? text : connection_seal(c, text));
+}
+
 static void empty_replies(struct worker *w)
 {
     buffer_take(&w->replies, buffer_len(&w->replies));
@@ -220,7 +206,7 @@ static void flush(struct connection *c)
     if (c->worker->replies.full) {
         connection_close(c);
     } else {
-        send_text(c, buffer_text(&c->worker->replies));
+        connection_push(c, buffer_text(&c->worker->replies));
     }
 }
 
@@ -268,6 +254,9 @@ static size_t decide(struct connection *c, struct text input)
     empty_replies(c->worker);
     c->worker->split = 0;
     int64_t used = CONNECTION_CLOSE;
+    if (!c->asked && connection_refuse_hello(c, input)) {
+        return input.len;
+    }
     if (c->beyond && is_beyond(c) && !c->protocol->reserve) {
         connection_refuse(c);
     } else {
@@ -285,9 +274,11 @@ static size_t decide(struct connection *c, struct text input)
     return (size_t)used;
 }
 
-static void keep_input(struct connection *c)
+void connection_keep(struct connection *c)
 {
-    note_kept(c, c->closing ? 0 : buffer_len(&c->input) + c->session_kept);
+    size_t sealed =
+        c->tls != NULL && !c->up ? TLS_RECORD_BYTES : 0; /* of an unfinished handshake */
+    note_kept(c, c->closing ? 0 : buffer_len(&c->input) + c->session_kept + sealed);
     if (c->worker->kept > SERVER_THREAD_INPUT_BYTES) {
         make_room(c->worker, kept_of);
     }
@@ -312,7 +303,7 @@ static void serve(struct connection *c, struct text input, bool kept)
         buffer_put(&c->input, rest);
     }
     buffer_trim(&c->input, KEEP_BYTES);
-    keep_input(c);
+    connection_keep(c);
     connection_go_on(c);
 }
 
@@ -323,11 +314,9 @@ static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
     *buf = uv_buf_init(c->worker->read, SERVER_READ_BYTES);
 }
 
-static void take(struct connection *c, struct text text)
+void connection_take(struct connection *c, struct text text, size_t stale)
 {
     struct worker *w = c->worker;
-    size_t stale = overload_stale(c, text.len);
-    c->owed -= text.len < c->owed ? text.len : c->owed;
     if (buffer_len(&c->input) == 0) {
         c->since_ms = c->writing ? c->since_ms : now_ms(c);
         w->overload.fresh = text.at + stale;
@@ -341,6 +330,18 @@ static void take(struct connection *c, struct text text)
         }
     }
     w->overload.fresh = NULL;
+}
+
+/* Takes bytes of the network. Returns false if the client has said that no more will come. */
+static bool take_bytes(struct connection *c, struct text bytes)
+{
+    size_t stale = overload_stale(c, bytes.len);
+    c->owed -= bytes.len < c->owed ? bytes.len : c->owed;
+    if (c->tls != NULL) {
+        return connection_unseal(c, bytes, stale);
+    }
+    connection_take(c, bytes, stale);
+    return true;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
@@ -357,8 +358,12 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         c->ending = true;
     } else if (n < 0) {
         connection_close(c);
-    } else if (n > 0 && !c->leaving) {
-        take(c, (struct text){buf->base, (size_t)n});
+    } else if (n > 0 && !c->leaving && !take_bytes(c, (struct text){buf->base, (size_t)n})) {
+        c->half = true;
+        if (gone) {
+            connection_close(c);
+        }
+        connection_go_on(c);
     }
     if (c->input.full) { /* a request larger than the bound, or no memory */
         connection_close(c);
@@ -381,7 +386,7 @@ static void set_reading(struct connection *c, bool reading)
 /* Lets the protocol tell the client that the connection ends. */
 static void say_farewell(struct connection *c, bool last)
 {
-    if (c->protocol->farewell != NULL && !c->beyond) {
+    if (c->protocol->farewell != NULL && !c->beyond && (c->tls == NULL || c->up)) {
         empty_replies(c->worker);
         c->protocol->farewell(c, last);
         flush(c);
@@ -392,9 +397,15 @@ static void say_farewell(struct connection *c, bool last)
  * requests are taken. */
 static void leave(struct connection *c)
 {
-    say_farewell(c, true);
-    if (c->closing) {
-        return;
+    if (!c->told) {
+        c->told = true;
+        say_farewell(c, true);
+        if (c->tls != NULL && !c->closing) {
+            connection_write(c, connection_seal_end(c));
+        }
+        if (c->writing || c->closing) { /* on_written() calls connection_go_on() */
+            return;
+        }
     }
     c->leaving = true;
     c->since_ms = now_ms(c);
@@ -422,7 +433,7 @@ void connection_go_on(struct connection *c)
     if (c->closing || c->leaving) {
         return;
     }
-    if (c->stopping && c->owed == 0 && has_room(c) && !is_awaited(c)) {
+    if (((c->stopping && c->owed == 0 && !is_awaited(c)) || c->half) && has_room(c)) {
         c->ending = true;
     }
     if (c->ending && !c->writing && c->pending.count == 0) {
@@ -462,7 +473,7 @@ static void send_answered(struct connection *c)
         more = pending_collect(c, &behind);
         flush(c);
         if (behind.len > 0 && !c->closing) {
-            send_text(c, behind);
+            connection_push(c, behind);
         }
         pending_release(c);
     }
@@ -477,23 +488,6 @@ void connection_resume(struct connection *c)
     } else {
         connection_go_on(c);
     }
-}
-
-/* ---- replies that do not end ---- */
-
-void connection_push(struct connection *c, struct text text)
-{
-    send_text(c, text);
-}
-
-void connection_end_stream(struct connection *c, struct text last)
-{
-    c->streaming = false;
-    count_own(&c->worker->counts.streams, UINT64_MAX);
-    c->ending = true;
-    c->since_ms = now_ms(c); /* from now on, the time to fetch replies is bounded again */
-    send_text(c, last);
-    connection_go_on(c);
 }
 
 void connection_begin(struct connection *c)

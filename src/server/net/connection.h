@@ -12,6 +12,9 @@
  * nothing for write_ms is cut off. When the connections of a thread together keep too many bytes
  * of replies, or of incomplete requests, the connection that keeps most of them is closed.
  *
+ * Bytes of the network come in at one place, on_read(), and go out at one, connection_write(). If
+ * the connection speaks TLS, a session lies between those and the protocol (connection_tls.c).
+ *
  * A connection that is to end is shut down for writing, and what the client still
  * sends is thrown away for a moment. If it were closed with bytes unread, the network
  * would destroy replies that the client has not fetched yet.
@@ -26,6 +29,7 @@
 #include "server/net/pending.h"
 #include "server/net/overload.h"
 #include "server/net/server.h"
+#include "tls/tls.h"
 
 struct connection;
 
@@ -35,6 +39,8 @@ struct protocol {
     bool roles[ROLES];   /* the roles that use it; without secrets they are open to every client */
     enum server_protocol kind;
     const char *refusal;  /* sent to connections beyond the bound; may be NULL */
+    const char *unsealed; /* sent to clients that do not speak TLS where it is spoken */
+    const char *alpn[2];  /* its name in TLS, then NULL; none: clients need not name it */
     bool reserve;         /* answers some requests on those (c->beyond) */
     size_t session_bytes; /* size of c->session, which starts zeroed */
     bool unordered;       /* replies say which request they answer, and need not wait for others */
@@ -79,11 +85,15 @@ struct connection {
     struct overload_place place;
     struct pending_list pending; /* answers that have not come, and replies that wait for them */
     struct address peer;         /* family 0: a unix socket */
-    struct access_pass pass;     /* the secret that the client has shown, and its role */
+    struct access_pass pass;     /* the secret or certificate that the client has shown, its role */
+    struct tls_session *tls;     /* NULL: plain text */
     unsigned wrong;              /* number of wrong secrets that the client has tried */
     struct crowd_place place_in_crowd;
     bool beyond; /* accepted beyond the bound. Unless there is room when its first request has come,
                   * it gets only what the protocol keeps a reserve for, and ends */
+    bool up;     /* the handshake of TLS is done */
+    bool half;   /* the client has said, in TLS, that it will send no more requests */
+    bool told;   /* the client has been told, by the protocol and by TLS, that this ends */
     bool streaming; /* its last reply does not end: connection_stream() */
     bool writing;
     bool reading;
@@ -120,7 +130,7 @@ void connection_make_room(struct worker *worker, uint64_t n);
  * connection_unsent(). Input is thrown away. Its end is never delayed when the server stops.
  */
 void connection_stream(struct connection *c);
-void connection_push(struct connection *c, struct text text); /* sends more of the reply */
+void connection_push(struct connection *c, struct text text); /* sends plain bytes of replies */
 size_t connection_unsent(const struct connection *c);         /* bytes that wait to be fetched */
 void connection_end_stream(struct connection *c, struct text last); /* sends it, then ends */
 
@@ -128,6 +138,33 @@ void connection_end_stream(struct connection *c, struct text last); /* sends it,
 void connection_refuse(struct connection *c);
 
 void connection_begin(struct connection *c); /* starts reading */
+
+/* Takes plain bytes of requests, of which the first `stale` have waited for too long. */
+void connection_take(struct connection *c, struct text text, size_t stale);
+
+/* Writes bytes of the network; keeps the part that could not be written at once. */
+void connection_write(struct connection *c, struct text bytes);
+
+/* Notes how many bytes of requests the connection keeps. If its thread keeps too many, the
+ * connection with most of them is closed. */
+void connection_keep(struct connection *c);
+
+/* ---- TLS (connection_tls.c) ---- */
+
+/* Gives a new connection a session if its listener speaks TLS. Returns false without memory. */
+bool connection_open_tls(struct connection *c);
+
+/* Takes bytes of a session. Returns false if no more will come. */
+bool connection_unseal(struct connection *c, struct text bytes, size_t stale);
+
+/* Returns the bytes that carry a text, or the end of the session. They are valid until the next
+ * call. An error closes the connection. */
+struct text connection_seal(struct connection *c, struct text text);
+struct text connection_seal_end(struct connection *c);
+
+/* Closes a connection whose client speaks TLS where it is not spoken, and logs it. Returns false
+ * if the client does not. */
+bool connection_refuse_hello(struct connection *c, struct text input);
 
 /* Ends the counting of a connection that closes (connection_accept.c). */
 void connection_uncount(struct connection *c);

@@ -36,15 +36,36 @@ static struct connection *create(struct worker *w, const struct protocol *protoc
     c->accepted_ms = c->since_ms = uv_now(&w->loop);
     c->place_in_crowd.row = TALLY_NONE;
     overload_enter(c);
-    buffer_init(&c->input, SERVER_REQUEST_BYTES + SERVER_READ_BYTES);
-    buffer_init(&c->output, 2 * SERVER_OUTPUT_BYTES);
-    buffer_init(&c->backlog, 2 * SERVER_OUTPUT_BYTES);
+    buffer_init(&c->input, SERVER_REQUEST_BYTES + SERVER_READ_BYTES + TLS_RECORD_BYTES);
+    buffer_init(&c->output, SERVER_SEALED_BYTES(2 * SERVER_OUTPUT_BYTES));
+    buffer_init(&c->backlog, SERVER_SEALED_BYTES(2 * SERVER_OUTPUT_BYTES));
     c->next = w->connections;
     if (c->next != NULL) {
         c->next->previous = c;
     }
     w->connections = c;
     return c;
+}
+
+/* ---- what is told ---- */
+
+void connection_tell(const struct connection *c, struct log_limit *limit, enum log_level level,
+                     const char *what, const char *why)
+{
+    char peer[ADDRESS_MAX];
+    LOG_LIMITED(limit, level, what, LOG_STRING("why", why),
+                LOG_STRING("protocol", c->protocol->name),
+                LOG_STRING("address", peer_print(&c->peer, peer)));
+}
+
+bool connection_wrong_secret(struct connection *c)
+{
+    static struct log_limit limit;
+    bool ends = ++c->wrong >= CONNECTION_WRONG_MAX;
+    if (ends) {
+        connection_tell(c, &limit, LEVEL_WARNING, "connection ended", "too many wrong secrets");
+    }
+    return ends;
 }
 
 /* ---- counting ---- */
@@ -87,6 +108,16 @@ void connection_stream(struct connection *c)
     c->beyond = false;
     c->streaming = true;
     count_own(&c->worker->counts.streams, 1);
+}
+
+void connection_end_stream(struct connection *c, struct text last)
+{
+    c->streaming = false;
+    count_own(&c->worker->counts.streams, UINT64_MAX);
+    c->ending = true;
+    c->since_ms = uv_now(&c->worker->loop); /* the time to fetch replies is bounded again */
+    connection_push(c, last);
+    connection_go_on(c);
 }
 
 void connection_uncount(struct connection *c)
@@ -220,7 +251,7 @@ void connection_refuse(struct connection *c)
 /* Refuses a connection before anything was read. */
 static void turn_away(struct connection *c, uint64_t *count, const char *why)
 {
-    const char *words = c->protocol->refusal;
+    const char *words = c->tls == NULL ? c->protocol->refusal : NULL; /* no handshake for that */
     uv_buf_t buf = {.base = (char *)words, .len = words != NULL ? strlen(words) : 0};
     if (words != NULL) {
         (void)uv_try_write(&c->uv.stream, &buf, 1);
@@ -252,7 +283,9 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
     if (tcp) {
         note_peer(c);
     }
-    if (!find_room(c)) {
+    if (tcp && !connection_open_tls(c)) {
+        connection_close(c);
+    } else if (!find_room(c)) {
         turn_away(c, &w->counts.refused, "too many connections");
     } else if (!enter(c)) {
         turn_away(c, &w->counts.refused_address, "too many connections of this address");

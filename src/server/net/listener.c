@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "rules/file/config.h"
 #include "rules/value/address.h"
 #include "server/net/access.h"
 #include "server/net/worker.h"
@@ -206,12 +207,24 @@ static bool is_local(int fd, char *text, size_t size)
     return listener_is_loopback(&bound);
 }
 
+/* Returns whether a listener gives the role by certificates: to those with certain names, or to all
+ * clients, because all of them must have one. */
+static bool is_certified(const struct server_options *o, unsigned protocol, enum role role)
+{
+    const struct server_tls_options *tls = &o->tls;
+    bool named = tls->names[role] != NULL && tls->names[role]->count > 0;
+    return tls->cert != NULL && tls->listener[protocol] &&
+           (named || (role == ROLE_CHECK && tls->client_cert == CLIENT_CERT_REQUIRED));
+}
+
 /* Returns a role of the listener that has no secrets; ROLE_NONE if there is none. A secret that was
  * made is known on this machine only: other machines would have none. */
 static enum role missing_of(const struct server_options *o, unsigned protocol)
 {
     for (enum role role = ROLE_ADMIN; role > ROLE_NONE; role--) {
-        bool given = access_has_secrets(o->access, role) && !(role == ROLE_ADMIN && o->secret_made);
+        bool given =
+            (access_has_secrets(o->access, role) && !(role == ROLE_ADMIN && o->secret_made)) ||
+            is_certified(o, protocol, role);
         if (protocol_of(protocol)->roles[role] && !given) {
             return role;
         }

@@ -1,4 +1,4 @@
-/* Reads the rules and the secrets again, while requests are answered. */
+/* Reads the rules, the secrets and the certificate again, while requests are answered. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -100,21 +100,27 @@ static int reload_secrets(struct server *server, struct weir_error *error)
     return e;
 }
 
-/* Rules and secrets are reloaded independently: an error in the rules must not keep a secret
- * valid that has been removed. The error says which of them are the old ones. */
-static int reload_both(struct server *server, struct weir_error *error)
+/* Rules, secrets and certificate are reloaded independently: an error in the rules must not keep a
+ * secret valid that has been removed. The error says which of them are the old ones. */
+static int reload_all(struct server *server, struct weir_error *error)
 {
     struct weir_error of_rules;
     struct weir_error of_secrets;
+    struct weir_error of_tls;
+    int tls = server_tls_reload(server, &of_tls);
     int secrets = reload_secrets(server, &of_secrets);
     int rules = reload_rules(server, &of_rules);
     if (rules != 0) {
         return fail(error, rules, "the old rules stay: %s", of_rules.text);
     }
-    return secrets == 0
+    if (secrets != 0) {
+        return fail(error, secrets, "the new rules are in effect, but the old secrets stay: %s",
+                    of_secrets.text);
+    }
+    return tls == 0
                ? 0
-               : fail(error, secrets, "the new rules are in effect, but the old secrets stay: %s",
-                      of_secrets.text);
+               : fail(error, tls, "the new rules are in effect, but the old certificate stays: %s",
+                      of_tls.text);
 }
 
 /* Notes in the history what a reload has done, with the messages about the rules. */
@@ -136,7 +142,7 @@ int server_reload(struct server *server, struct weir_error *error)
     struct buffer messages;
     buffer_init(&messages, SERVER_REPLY_BYTES / 2);
     noted = &messages;
-    int e = reload_both(server, &why);
+    int e = reload_all(server, &why);
     noted = NULL;
     note_reload(server, e, &why, &messages);
     buffer_finish(&messages);

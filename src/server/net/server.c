@@ -299,6 +299,7 @@ int server_start(struct server *server, struct weir_error *error)
     int e = open_adhoc(server, error);
     e = e != 0 ? e : reservations_create(&server->reservations, RESERVATIONS_MAX, error);
     e = e == 0 ? penalties_create(&server->penalties, error) : e;
+    e = e == 0 ? server_tls_open(server, error) : e;
     e = e == 0 ? make_denied_log(server, error) : e;
     e = e == 0 ? make_history(server, error) : e;
     e = e == 0 ? sandboxes_create(&server->sandboxes, &server->options, error) : e;
@@ -309,6 +310,7 @@ int server_start(struct server *server, struct weir_error *error)
         server_stop(server);
         return e;
     }
+    server_tls_warn(server);
     store_release(&server->state, SERVER_READY);
     return 0;
 }
@@ -372,6 +374,7 @@ void server_stop(struct server *server)
     server->operators = NULL;
     penalties_destroy(server->penalties);
     server->penalties = NULL;
+    server_tls_close(server);
     sandboxes_destroy(server->sandboxes);
     server->sandboxes = NULL;
     server->workers = NULL;

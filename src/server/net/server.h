@@ -12,6 +12,8 @@
  *   worker.c      a thread, its loop, the timer that checks its connections
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
  *   connection_accept.c, connection_time.c  when connections begin, and when they have lasted too long
+ *   connection_tls.c  TLS between the bytes of a connection and its protocol
+ *   server_tls.c  certificates of the listeners, read again when they change
  *   crowd.c, tally.c  which connection makes room for another; counts by address
  *   overload.c    finds input that is too old to be decided
  *   penalty.c     counts wrong secrets, whose refusal is delayed
@@ -36,6 +38,7 @@
 #include "common/buffer.h"
 #include "common/text.h"
 #include "rules/value/address.h"
+#include "server/net/access.h"
 
 /* Bounds on the memory and time that clients can take, whatever they send. */
 #define SERVER_THREADS_MAX 64
@@ -44,6 +47,7 @@
 #define SERVER_FLUSH_BYTES 65536        /* replies that are written before more are composed */
 #define SERVER_REPLY_BYTES (1u << 20)   /* one reply, in addition to those */
 #define SERVER_OUTPUT_BYTES (16u << 20) /* replies that one client has not fetched yet */
+#define SERVER_SEALED_BYTES(n) ((n) + (n) / 64 + 1024u) /* most that TLS makes of n bytes */
 #define SERVER_THREAD_OUTPUT_BYTES                                                                 \
     (64u << 20) /* the same for a thread; beyond twice this the connection with most is closed */
 /* Incomplete requests of a thread; beyond this the connection with most is closed. */
@@ -121,6 +125,16 @@ static inline bool listener_is_for_clients(unsigned listener)
     return listener < PROTOCOL_ADMIN;
 }
 
+/* TLS on listeners (server_tls.h). The files are in PEM. */
+struct server_tls_options {
+    const char *cert;                 /* NULL: no listener speaks TLS */
+    const char *key;                  /* NULL: in the file of the certificate */
+    const char *client_ca;            /* NULL: clients are not asked for certificates */
+    int client_cert;                  /* enum client_cert */
+    bool listener[PROTOCOLS];         /* those that speak TLS, unless they are unix sockets */
+    const struct texts *names[ROLES]; /* names in certificates that give the role; NULL: none */
+};
+
 struct server_options {
     const char *listen[PROTOCOLS];            /* "ADDRESS:PORT", "unix:PATH", "off"; NULL: off */
     const struct protocol *speaks[PROTOCOLS]; /* what is spoken there; NULL: what its name says */
@@ -143,9 +157,10 @@ struct server_options {
     int client_field;               /* enum client_field */
     const struct texts *hosts;      /* further names of this server; NULL: none */
     struct access *access;          /* secrets and roles; NULL: every client may do everything */
-    bool secret_made;               /* the only admin secret is one that was made at the start */
-    bool insecure;                  /* allows listening beyond loopback without secrets */
-    unsigned socket_mode;           /* of unix sockets; 0: SERVER_SOCKET_MODE */
+    struct server_tls_options tls;
+    bool secret_made;         /* the only admin secret is one that was made at the start */
+    bool insecure;            /* allows listening beyond loopback without secrets */
+    unsigned socket_mode;     /* of unix sockets; 0: SERVER_SOCKET_MODE */
     const char *socket_group; /* of unix sockets: a name or number; NULL: that of the process */
     struct {
         const int *fds; /* sockets of the caller, already bound; listen[] is only shown then */
@@ -198,6 +213,7 @@ struct server {
     struct tally *clients;         /* connections of each address, and ... */
     struct tally *operators;       /* ... those of the operators' listener */
     struct penalties *penalties;
+    struct server_tls *tls;      /* server_tls.c; NULL: no listener speaks TLS */
     struct sandboxes *sandboxes; /* server/sandbox/sandboxes.h */
     struct worker *workers;
     unsigned workers_count;    /* including the operators' thread */
@@ -218,6 +234,8 @@ struct server {
     uint64_t pings;         /* number of server_ping() calls */
     uint64_t reloads;       /* successful reloads of the rules */
     uint64_t reloads_failed;
+    uint64_t renewals; /* of the certificate, and those that failed */
+    uint64_t renewals_failed;
     uint64_t loaded_ns; /* Unix time at which the present rules were read */
     int failed;         /* after server_start(): the listener that could not be opened, or -1 */
 };
@@ -230,11 +248,35 @@ struct server {
 int server_start(struct server *server, struct weir_error *error);
 
 /*
- * Reads the rules and the secrets again, and logs the result. Each of the two is replaced only if
- * it could be read. Returns 0, or WEIR_E... if either stays as it was; error may be NULL. May be
+ * Reads the rules, the secrets and the certificate again, and logs the result. Each of them is
+ * replaced only if it could be read. Returns 0, or WEIR_E... if one stays as it was; error may be NULL. May be
  * called from any thread.
  */
 int server_reload(struct server *server, struct weir_error *error);
+
+/* ---- TLS (server_tls.c) ---- */
+
+/* Reads the certificate, if the options name one. Returns 0 or WEIR_E... */
+int server_tls_open(struct server *server, struct weir_error *error);
+void server_tls_close(struct server *server);
+
+/*
+ * Reads the certificate, its key and the CAs of clients again if their files have changed, and logs
+ * the result. Connections keep the old ones. Returns 0, or WEIR_E... if the old ones stay for new
+ * connections too.
+ */
+int server_tls_reload(struct server *server, struct weir_error *error);
+
+bool server_speaks_tls(const struct server *server, unsigned listener);
+
+/* Returns a session for a new connection, or NULL without memory. */
+struct tls_session *server_tls_session(struct server *server, const struct protocol *protocol);
+
+/* Returns the Unix time, in seconds, at which the certificate ends; 0 if there is none. */
+int64_t server_tls_expires(const struct server *server);
+
+/* Logs a warning for each listener that other machines can reach without TLS. */
+void server_tls_warn(const struct server *server);
 
 /* Returns the number of changes of the rules. */
 uint64_t server_generation(const struct server *server);

@@ -275,6 +275,8 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
     w->number = number;
     buffer_init(&w->replies, /* operators' replies may list thousands of limits */
                 number < server->threads ? SERVER_REPLY_BYTES : SERVER_OUTPUT_BYTES);
+    buffer_init(&w->plain, SERVER_READ_BYTES + 2 * TLS_RECORD_BYTES);
+    buffer_init(&w->cipher, SERVER_SEALED_BYTES(2 * SERVER_OUTPUT_BYTES));
     int e = uv_loop_init(&w->loop);
     w->loop.data = w;
     w->made = e == 0;
@@ -352,4 +354,6 @@ void worker_finish(struct worker *w)
     pending_finish(w);
     crowd_finish(&w->crowd);
     buffer_finish(&w->replies);
+    buffer_finish(&w->plain);
+    buffer_finish(&w->cipher);
 }

@@ -29,10 +29,12 @@ struct worker_counts {
     uint64_t delayed;                 /* refusals of wrong secrets that were delayed */
     uint64_t held;                    /* replies to gateways that were held back */
     uint64_t holding;                 /* of these, replies that are held back now */
-    uint64_t held_abandoned;  /* of these, replies whose client left before they were sent */
-    uint64_t unheld;          /* questions of gateways for whose reply there was no place */
-    uint64_t streams;         /* streams of events that are open now; part of `open` */
-    uint64_t streams_dropped; /* those that ended because of their client or the secrets */
+    uint64_t held_abandoned;    /* of these, replies whose client left before they were sent */
+    uint64_t unheld;            /* questions of gateways for whose reply there was no place */
+    uint64_t handshakes;        /* of TLS that were completed */
+    uint64_t handshakes_failed; /* those that failed, or were plain text */
+    uint64_t streams;           /* streams of events that are open now; part of `open` */
+    uint64_t streams_dropped;   /* those that ended because of their client or the secrets */
 };
 
 struct worker {
@@ -72,6 +74,8 @@ struct worker {
     uint64_t now_ns;          /* time of the rules for the batch of requests being decided */
     uint64_t began_ns;        /* when that batch was begun, by clock_boot_ns() */
     struct buffer replies;    /* replies to that batch */
+    struct buffer plain;      /* what TLS has made of the bytes that were read */
+    struct buffer cipher;     /* what TLS has made of the bytes that are to be written */
     size_t split;             /* replies from this byte on wait for the last pending one */
     void *where;              /* the fleet's place on this loop (common/remote.h); NULL: no fleet */
     struct pending *spare;    /* for the next question to the fleet; may be NULL */

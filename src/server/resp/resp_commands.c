@@ -338,6 +338,7 @@ const struct protocol protocol_resp = {
     .roles = {[ROLE_CHECK] = true},
     .kind = PROTOCOL_RESP,
     .refusal = "-ERR max number of clients reached\r\n",
+    .unsealed = "-ERR this port speaks TLS\r\n",
     .session_bytes = sizeof(struct resp_session),
     .consume = consume,
     .finish = resp_drop_queue,

@@ -37,7 +37,7 @@ static void run_reset(struct command *c)
     resp_drop_queue(c->connection);
     c->session->proto = 2;
     c->session->name[0] = 0;
-    c->connection->pass = (struct access_pass){0};
+    c->connection->pass = access_without_secret(&c->connection->pass);
     resp_put_simple(c->out, TEXT("RESET"));
 }
 

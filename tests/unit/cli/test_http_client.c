@@ -77,7 +77,7 @@ static struct weir_error error;
 
 static int call_to(const char *address, const char *secret, uint64_t timeout_ms)
 {
-    struct http_peer peer = {address, secret, timeout_ms};
+    struct http_peer peer = {address, secret, timeout_ms, NULL};
     struct http_call call = {"PUT", "/v1/mode", "application/json", TEXT("{\"mode\":\"shadow\"}")};
     error = (struct weir_error){0};
     return http_call(&peer, &call, &result, &error);

@@ -271,8 +271,9 @@ static void every_item_that_is_no_scalar_is_told(void **state)
 static void every_row_of_the_file_says_what_it_is(void **state)
 {
     static const struct section *const sections[] = {
-        &section_top,   &section_server, &section_store,     &section_adhoc, &section_limit,
-        &section_tiers, &section_tier,   &section_overrides, &section_log,   &section_deny};
+        &section_top,   &section_server, &section_store,     &section_adhoc,
+        &section_limit, &section_tiers,  &section_tier,      &section_overrides,
+        &section_log,   &section_deny,   &section_server_tls};
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         assert_true(sections[i]->count > 0);
         for (size_t j = 0; j < sections[i]->count; j++) {
@@ -304,7 +305,7 @@ static void every_plain_row_of_the_file_says_what_it_expects(void **state)
 {
     static const struct section *const sections[] = {
         &section_server, &section_store,     &section_adhoc, &section_limit, &section_tiers,
-        &section_tier,   &section_overrides, &section_log,   &section_deny};
+        &section_tier,   &section_overrides, &section_log,   &section_deny,  &section_server_tls};
     unsigned tried = 0;
     for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
         for (size_t j = 0; j < sections[i]->count; j++) {
