@@ -152,8 +152,8 @@ static void send_sync(struct store *s, const struct sync_call *call, uint64_t no
     if (x != NULL) {
         *x = (struct sync_exchange){.store = s, .call = *call};
         sync_put_arguments(call, send_fresh(s), &count);
-        e = send_call(s, send_slot(s, &call->key), sync_script(&store_scripts, call), count,
-                      send_unawaited(s, now_ns), now_ns, on_sync, x);
+        e = send_creating(s, send_slot(s, &call->key), sync_script(&store_scripts, call), count,
+                          send_unawaited(s, now_ns), now_ns, on_sync, x);
     }
     if (e != 0) {
         free(x);

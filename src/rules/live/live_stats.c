@@ -34,6 +34,8 @@ static int read_counts(const struct holder *holder, struct weir_rules_limit *lim
     limit->stats.never = counts.never;
     limit->stats.shadow_denied = counts.shadow_denied;
     limit->remembered = counts.remembered;
+    limit->stats.full_allowed = counts.full_allowed;
+    limit->stats.full_denied = counts.full_denied;
     memcpy(limit->degraded, counts.degraded, sizeof limit->degraded);
     return read_ban(holder, limit);
 }

@@ -61,7 +61,7 @@
  * check),"mode",
  * "connections":{"resp":N,...},"requests":{"resp":N,...},"results":{"allow","deny","error",
  * "overload","other"},"decisions":{"allow","deny","never","shadow_deny"},"store":
- * {"up","nodes","connections","breakers_open"} (null: no fleet),"memory_bytes",
+ * {"up","nodes","connections","breakers_open","full","evicted_keys","policy"} (null: no fleet),"memory_bytes",
  * "cpu_seconds"}.
  *
  * Every change is logged at LEVEL_AUDIT with the client's address and role and what was changed.
