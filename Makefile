@@ -15,7 +15,7 @@ MAKEFLAGS += --no-print-directory
 make_preset = mkdir -p build; cmake --preset $(1) >build/configure-$(1).log 2>&1 </dev/null || { cat build/configure-$(1).log; exit 1; }; \
 	cmake --build $(2) -j $(JOBS) --target $(3)
 
-.PHONY: build run test test-sanitize test-asan test-tsan test-long fuzz bench bench-server bench-fleet lint format coverage openapi install clean help
+.PHONY: build run test test-sanitize test-asan test-tsan test-long fuzz bench bench-server bench-fleet lint format coverage openapi proto schema install clean help
 
 build: ## build the library and the program (build/weir)
 	@scripts/setup build
@@ -81,6 +81,9 @@ coverage: ## which lines the tests reach (build/coverage/report.txt)
 
 openapi: build ## write docs/openapi.json anew, after operations or openapi_base.json have changed
 	@build/make_manual --openapi >docs/openapi.json
+
+proto: build ## write proto/weir/v1/limiter.proto anew, after operations have changed
+	@build/make_manual --proto >proto/weir/v1/limiter.proto
 
 schema: build ## write schema/weir.schema.json anew, after keys of the rule file have changed
 	@build/make_manual --schema >schema/weir.schema.json

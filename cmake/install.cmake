@@ -37,6 +37,7 @@ install(FILES "${PROJECT_BINARY_DIR}/man/weir.1" DESTINATION "${CMAKE_INSTALL_MA
 install(FILES "${PROJECT_BINARY_DIR}/man/weir.yaml.5" DESTINATION "${CMAKE_INSTALL_MANDIR}/man5")
 install(FILES docs/openapi.json DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES schema/weir.schema.json DESTINATION "${CMAKE_INSTALL_DATADIR}/weir")
+install(DIRECTORY proto DESTINATION "${CMAKE_INSTALL_DATADIR}/weir")
 install(DIRECTORY docs/guide docs/integrations DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # The units name the program where it is installed, which is known when that happens. For a package: PREFIX=/usr.

@@ -27,6 +27,12 @@ if(NOT WEIR_LLHTTP_DIR OR NOT WEIR_LLHTTP_SOURCE)
     message(FATAL_ERROR "llhttp is missing: run scripts/setup build")
 endif()
 
+find_path(WEIR_NGHTTP2_DIR nghttp2/nghttp2.h)
+find_library(WEIR_NGHTTP2 nghttp2)
+if(NOT WEIR_NGHTTP2_DIR OR NOT WEIR_NGHTTP2)
+    message(FATAL_ERROR "nghttp2 is missing: run scripts/setup build")
+endif()
+
 # Makes NAME.c, which defines NAME and NAME_size as HEADER declares them, from the bytes of a file.
 function(weir_embed name source header)
     add_custom_command(OUTPUT "${name}.c"
@@ -139,8 +145,8 @@ add_custom_command(OUTPUT page_files.c
         -P "${PROJECT_SOURCE_DIR}/cmake/page.cmake"
     DEPENDS ${page_sources} cmake/page.cmake COMMENT "Embedding web/" VERBATIM)
 add_library(weir_server STATIC ${WEIR_SERVER_SOURCES} openapi_json.c page_files.c)
-target_include_directories(weir_server PUBLIC include src ${WEIR_UV_DIR} PRIVATE ${WEIR_JANSSON_DIR})
-target_link_libraries(weir_server PUBLIC weir_wire weir_rules_internal ${WEIR_UV} ${WEIR_JANSSON})
+target_include_directories(weir_server PUBLIC include src ${WEIR_UV_DIR} ${WEIR_NGHTTP2_DIR} PRIVATE ${WEIR_JANSSON_DIR})
+target_link_libraries(weir_server PUBLIC weir_wire weir_rules_internal ${WEIR_UV} ${WEIR_JANSSON} ${WEIR_NGHTTP2})
 
 # The program.
 file(GLOB_RECURSE WEIR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.c")
@@ -161,7 +167,7 @@ target_include_directories(weir-bench PRIVATE bench/program)
 target_link_libraries(weir-bench PRIVATE weir_cli)
 
 # The manual pages, from templates and from the rows that the parsers are made of.
-add_executable(make_manual docs/man/manual.c docs/man/schema.c)
+add_executable(make_manual docs/man/manual.c docs/man/proto.c docs/man/schema.c)
 target_link_libraries(make_manual PRIVATE weir_cli)
 set(WEIR_MAN_PAGES "")
 foreach(page weir.1 weir.yaml.5)

@@ -4,7 +4,7 @@
  * is made of.
  *
  *     make_manual docs/man/weir.yaml.5.in >weir.yaml.5
- *     make_manual --schema >schema/weir.schema.json
+ *     make_manual --schema >schema/weir.schema.json     (also --openapi, --proto)
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "proto.h"
 #include "rules/file/fields.h"
 #include "schema.h"
 #include "server/admin/admin.h"
@@ -214,13 +215,36 @@ static int fill_in(const char *line)
     return -1;
 }
 
+/* ---- files other than manual pages ---- */
+
+static char *openapi_text(void)
+{
+    return http_openapi(JSON_INDENT(1));
+}
+
+/* Returns the function that makes a file, or NULL. */
+static char *(*maker_of(const char *option))(void)
+{
+    static const struct {
+        const char *option;
+        char *(*make)(void);
+    } makers[] = {{"--openapi", openapi_text}, {"--schema", schema_text}, {"--proto", proto_text}};
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        if (strcmp(option, makers[i].option) == 0) {
+            return makers[i].make;
+        }
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     char line[LINE_MAX_BYTES];
-    bool openapi = argc == 2 && strcmp(argv[1], "--openapi") == 0;
-    if (openapi || (argc == 2 && strcmp(argv[1], "--schema") == 0)) {
-        char *text = openapi ? http_openapi(JSON_INDENT(1)) : schema_text();
-        (void)puts(text != NULL ? text : "");
+    char *(*const make)(void) = argc == 2 ? maker_of(argv[1]) : NULL;
+    if (make != NULL) {
+        char *text = make();
+        size_t len = text != NULL ? strlen(text) : 0;
+        (void)printf("%s%s", len > 0 ? text : "", len > 0 && text[len - 1] == '\n' ? "" : "\n");
         free(text);
         return text != NULL ? 0 : 1;
     }

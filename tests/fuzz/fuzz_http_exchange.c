@@ -8,14 +8,11 @@
  * fuzz_admin_exchange.c does the same on the operators' listener.
  */
 #include <ctype.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "common/log.h"
-#include "server/admin/top_denied.h"
-#include "server/ask/reservations.h"
+#include "fuzz/fuzzed_server.h"
 #include "server/http/http_routes.h"
 
 #ifndef FUZZED_PROTOCOL
@@ -23,13 +20,6 @@
 #endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static const char rules[] =
     "server: {memory: 2MB}\nadhoc: off\n"
@@ -40,9 +30,6 @@ static const char rules[] =
     "  - {name: hosts, key: [host], rate: 10/s, max_keys: 1k}\n"
     "  - {name: queue, key: [user], algorithm: leaky_bucket, rate: 1/s, max_keys: 1k,\n"
     "     when: {path: /queue}}\n";
-
-static struct server server;
-static struct worker *worker;
 
 /* What an operator has changed goes with the input that changed it. */
 static void restore(void)
@@ -60,29 +47,14 @@ static void restore(void)
 
 static void prepare(void)
 {
-    static const struct hash_secret secret;
-    struct weir_error error;
     if (worker != NULL) {
         restore();
         return;
     }
-    worker = calloc(1, sizeof *worker);
-    require(worker != NULL);
-    require(weir_rules_open_text(&server.rules, "fuzz", rules, sizeof rules - 1, NULL, &error) ==
-            0);
-    require(reservations_create(&server.reservations, 100, &error) == 0);
-    log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_AS_TEXT, LOG_KEYS_CUT);
-    worker->server = &server;
-    worker->top = top_create(&secret);
-    require(worker->top != NULL);
-    server.workers = worker;
-    server.workers_count = 1;
-    server.options.listen[PROTOCOL_RESP] = "off";
-    server.options.listen[PROTOCOL_METRICS] = "off";
+    prepare_server(rules, SERVER_OUTPUT_BYTES);
     server.options.listen[PROTOCOL_HTTP] = "127.0.0.1:8080";
     server.options.listen[PROTOCOL_ADMIN] = "127.0.0.1:8082";
     worker->listeners[PROTOCOL_HTTP].loopback = true;
-    buffer_init(&worker->replies, SERVER_OUTPUT_BYTES);
 }
 
 /* ---- replies ---- */

@@ -4,23 +4,13 @@
  * reply is one whole value of RESP, each request has one, and how the bytes are cut changes nothing.
  * A queue never takes more than its bound, and it is freed when the connection ends.
  */
-#include <fcntl.h>
 #include <stdlib.h>
 
-#include "common/log.h"
+#include "fuzz/fuzzed_server.h"
 #include "rules/file/adhoc.h"
-#include "server/admin/top_denied.h"
-#include "server/ask/reservations.h"
 #include "server/resp/resp_commands.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static const char rules[] =
     "server: {memory: 2MB}\nadhoc: {max_keys: 100}\n"
@@ -30,31 +20,15 @@ static const char rules[] =
     "  - {name: pair, key: [user, ip], rate: 10/s, max_keys: 100, when: {path: /pair}}\n"
     "  - {name: all, key: [], rate: 10/s, when: {path: /all}}\n";
 
-static struct server server;
-static struct worker *worker;
-
 static void prepare(void)
 {
-    static const struct hash_secret secret;
     struct weir_options adhoc;
     struct weir_error error;
-    if (worker != NULL) {
-        return;
+    if (worker == NULL) {
+        prepare_server(rules, SERVER_REPLY_BYTES);
+        adhoc_options(100, WEIR_EVICT, &adhoc);
+        require(weir_open(&server.adhoc, &adhoc, &error) == 0);
     }
-    worker = calloc(1, sizeof *worker);
-    require(worker != NULL);
-    require(weir_rules_open_text(&server.rules, "fuzz", rules, sizeof rules - 1, NULL, &error) ==
-            0);
-    require(reservations_create(&server.reservations, 100, &error) == 0);
-    adhoc_options(100, WEIR_EVICT, &adhoc);
-    require(weir_open(&server.adhoc, &adhoc, &error) == 0);
-    log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_AS_TEXT, LOG_KEYS_CUT);
-    worker->server = &server;
-    worker->top = top_create(&secret);
-    require(worker->top != NULL);
-    server.workers = worker;
-    server.workers_count = 1;
-    buffer_init(&worker->replies, SERVER_REPLY_BYTES);
 }
 
 /* ---- replies ---- */

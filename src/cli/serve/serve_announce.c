@@ -102,7 +102,8 @@ void serve_announce(const struct server *server, const struct serve_settings *se
                                           : "an example rule set (--config FILE for your own)",
                  n, n == 1 ? "" : "s");
     for (unsigned i = 0; i < PROTOCOLS; i++) {
-        if (i != PROTOCOL_METRICS || strcmp(at[i], "off") != 0) { /* most servers have none */
+        bool usual = strcmp(protocol_of(i)->address, "off") != 0;
+        if (usual || strcmp(at[i], "off") != 0) {
             (void)printf("  %-7s %s\n", protocol_of(i)->name, at[i]);
         }
     }

@@ -75,6 +75,8 @@ static const struct cli_option options[] = {
     {"--admin", "ADDR:PORT",
      "listen for operators at this address, at unix:PATH, or off; default 127.0.0.1:8082",
      read_listen, .to = 0, PROTOCOL_ADMIN},
+    {"--grpc", "ADDR:PORT", "listen for gRPC, by convention on port 8081; default off",
+     read_listen, .to = 0, PROTOCOL_GRPC},
     {"--metrics", "ADDR:PORT",
      "listen for /metrics and health checks alone, without secrets; default off", read_listen,
      .to = 0, PROTOCOL_METRICS},
@@ -190,8 +192,8 @@ void serve_check_environment(void)
 
 static int take_address(struct serve_settings *s, enum server_protocol protocol, struct text from)
 {
-    static const char *const settings[PROTOCOLS] = {"server.resp", "server.http", "server.admin",
-                                                    "server.metrics"};
+    static const char *const settings[PROTOCOLS] = {"server.resp", "server.http", "server.grpc",
+                                                    "server.admin", "server.metrics"};
     if (s->listen_from[protocol] != NULL) {
         return CLI_OK;
     }
@@ -232,7 +234,8 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     if (s->server.socket_group == NULL && from->socket_group.len > 0) {
         s->server.socket_group = from->socket_group.at; /* followed by a NUL byte */
     }
-    const struct text listen[PROTOCOLS] = {from->resp, from->http, from->admin, from->metrics};
+    const struct text listen[PROTOCOLS] = {from->resp, from->http, from->grpc,
+                                           from->admin, from->metrics};
     int code = take_trusted(s, from);
     for (int i = 0; code == CLI_OK && i < PROTOCOLS; i++) {
         code = take_address(s, (enum server_protocol)i, listen[i]);
@@ -266,7 +269,7 @@ int serve_check_listeners(const struct serve_settings *s)
     return off < PROTOCOLS
                ? CLI_OK
                : cli_complain(&cli_serve, "found every listener off, expected one of "
-                                          "--resp, --http, --admin and --metrics to listen");
+                                          "--resp, --http, --grpc, --admin and --metrics to listen");
 }
 
 int serve_check_client(struct weir_rules *rules, const struct serve_settings *s)

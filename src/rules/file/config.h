@@ -252,6 +252,7 @@ struct server_config {
     struct text http; /* "off" or an address */
     struct text resp;
     struct text admin;
+    struct text grpc;
     struct text metrics;
     int page; /* enum page_choice */
     struct text state;

@@ -145,6 +145,8 @@ static const struct field server_fields[] = {
      .initial = "127.0.0.1:6380"},
     {"admin", ADDRESS_EXPECTED, "the listener for operators", &type_listener, SERVER(admin),
      .initial = "127.0.0.1:8082"},
+    {"grpc", ADDRESS_EXPECTED, "where to listen for gRPC, by convention on port 8081",
+     &type_listener, SERVER(grpc), .initial = "off"},
     {"metrics", ADDRESS_EXPECTED,
      "a listener for metrics and health checks alone, which needs no secret", &type_listener,
      SERVER(metrics), .initial = "off"},

@@ -295,8 +295,8 @@ static void run_config(struct exchange *x)
     const struct server *server = x->server;
     const struct config *started = &server->rules->started;
     struct live_settings s = {started->server, started->store};
-    struct text *const listen[PROTOCOLS] = {&s.server.resp, &s.server.http, &s.server.admin,
-                                            &s.server.metrics};
+    struct text *const listen[PROTOCOLS] = {&s.server.resp, &s.server.http, &s.server.grpc,
+                                            &s.server.admin, &s.server.metrics};
     char addresses[PROTOCOLS][SERVER_ADDRESS_MAX];
     char *text = NULL;
     size_t len = 0;

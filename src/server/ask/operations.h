@@ -12,6 +12,7 @@
 
 /* ---- one request ---- */
 
+/* The numbers of members are fields of messages (weir.v1): new members go to the end. */
 enum ask_member {
     ASK_LIMIT,
     ASK_KEY,

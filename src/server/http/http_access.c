@@ -1,92 +1,13 @@
-/*
- * Access over HTTP. A client shows its secret as a bearer token, as a Basic password, or in the
- * field Weir-Secret, which is for gateways that pass on their client's Authorization and have a
- * secret of their own.
- */
+/* Access over HTTP: the secret of each request (wire/credentials.h) gives it its role. */
 #include "base/atomic.h"
 #include "server/http/http_routes.h"
 #include "server/net/penalty.h"
+#include "wire/credentials.h"
 
-/* ---- base64 (RFC 4648) ---- */
-
-static int digit_of(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c != 0 ? strchr(digits, c) : NULL;
-    return at != NULL ? (int)(at - digits) : -1;
-}
-
-/* Decodes into `room`, of ACCESS_BASIC_MAX bytes; returns false if it is not
- * base64, or too long. */
-#define ACCESS_BASIC_MAX (ACCESS_SECRET_MAX + 64)
-
-static bool decode(struct text text, char *room, struct text *out)
-{
-    unsigned bits = 0;
-    unsigned have = 0;
-    size_t n = 0;
-    for (unsigned pads = 0; pads < 2 && text.len > 0 && text.at[text.len - 1] == '='; pads++) {
-        text.len--;
-    }
-    for (size_t i = 0; i < text.len; i++) {
-        int digit = digit_of(text.at[i]);
-        if (digit < 0 || n == ACCESS_BASIC_MAX) {
-            return false;
-        }
-        bits = bits << 6 | (unsigned)digit;
-        have += 6;
-        if (have >= 8) {
-            have -= 8;
-            room[n++] = (char)(bits >> have);
-        }
-    }
-    *out = (struct text){room, n};
-    return true;
-}
-
-/* ---- credentials ---- */
-
-struct credentials {
-    struct text user; /* len 0: none was given */
-    struct text secret;
-    char room[ACCESS_BASIC_MAX];
-};
-
-/* Finds the text after a scheme such as "Basic ", in upper or lower case; returns false if the
- * value begins with something else. */
-static bool after_scheme(struct text value, const char *scheme, struct text *rest)
-{
-    size_t n = strlen(scheme);
-    if (value.len <= n || value.at[n] != ' ' || !text_is_word((struct text){value.at, n}, scheme)) {
-        return false;
-    }
-    *rest = text_trim(text_after(value, n));
-    return true;
-}
-
-static bool read_basic(struct text coded, struct credentials *c)
-{
-    struct text pair;
-    if (!decode(coded, c->room, &pair)) {
-        return false;
-    }
-    c->secret = pair;
-    c->user = text_cut(&c->secret, ':');
-    return c->user.len < pair.len;
-}
-
-/* Returns false if there are none, or none that could be understood. */
 static bool read_credentials(const struct http_request *r, struct credentials *c)
 {
-    struct text field = http_value(r, "authorization");
-    struct text coded;
-    c->user = (struct text){"", 0};
-    c->secret = http_value(r, "weir-secret");
-    return c->secret.at != NULL || after_scheme(field, "BEARER", &c->secret) ||
-           (after_scheme(field, "BASIC", &coded) && read_basic(coded, c));
+    return credentials_read(http_value(r, "authorization"), http_value(r, "weir-secret"), c);
 }
-
-/* ---- the check ---- */
 
 bool http_refuse(struct exchange *x, int status, const char *detail)
 {

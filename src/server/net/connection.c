@@ -378,10 +378,24 @@ static void set_reading(struct connection *c, bool reading)
     }
 }
 
+/* Lets the protocol tell the client that the connection ends. */
+static void say_farewell(struct connection *c, bool last)
+{
+    if (c->protocol->farewell != NULL && !c->beyond) {
+        empty_replies(c->worker);
+        c->protocol->farewell(c, last);
+        flush(c);
+    }
+}
+
 /* Shuts the connection down for writing, when the replies are out and no more
  * requests are taken. */
 static void leave(struct connection *c)
 {
+    say_farewell(c, true);
+    if (c->closing) {
+        return;
+    }
     c->leaving = true;
     c->since_ms = now_ms(c);
     buffer_finish(&c->input);
@@ -429,6 +443,7 @@ void connection_stop(struct connection *c)
     }
     c->owed = connection_unread(c);
     c->stopping = true;
+    say_farewell(c, false);
     if (!c->writing) { /* otherwise on_written() calls connection_go_on() */
         connection_go_on(c);
     }

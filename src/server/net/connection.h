@@ -37,6 +37,7 @@ struct protocol {
     const char *refusal;  /* sent to connections beyond the bound; may be NULL */
     bool reserve;         /* answers some requests on those (c->beyond) */
     size_t session_bytes; /* size of c->session, which starts zeroed */
+    bool unordered;       /* replies say which request they answer, and need not wait for others */
     /*
      * Consumes complete requests from the front of `input` and puts replies into
      * c->worker->replies. Stops early when connection_takes() returns false, and is
@@ -44,6 +45,9 @@ struct protocol {
      * CONNECTION_CLOSE if the connection is to end once the replies are out.
      */
     int64_t (*consume)(struct connection *c, struct text input);
+    /* Puts what the client is told before the connection ends: when the server begins to stop, and
+     * (`last`) when the connection is shut down; NULL: nothing. */
+    void (*farewell)(struct connection *c, bool last);
     /* Frees memory that c->session refers to, and sets c->session_kept to 0. Called when no more
      * requests are taken; NULL: there is no such memory. */
     void (*finish)(struct connection *c);

@@ -134,8 +134,10 @@ static bool ask_for_room(const struct worker *w)
     uint64_t most = 0;
     for (unsigned i = 0; i < server->threads; i++) {
         struct worker *other = &server->workers[i];
-        uint64_t open = load_relaxed(&other->counts.open[PROTOCOL_RESP]) +
-                        load_relaxed(&other->counts.open[PROTOCOL_HTTP]);
+        uint64_t open = 0;
+        for (unsigned kind = 0; listener_is_for_clients(kind); kind++) {
+            open += load_relaxed(&other->counts.open[kind]);
+        }
         if (other != w && open > most) {
             asked = other;
             most = open;

@@ -79,6 +79,9 @@ static size_t move_tail(struct buffer *from, size_t at, struct buffer *to)
 void pending_hold_back(struct connection *c)
 {
     struct worker *w = c->worker;
+    if (c->protocol->unordered) {
+        return;
+    }
     size_t n = move_tail(&w->replies, w->split, &c->pending.last->behind);
     c->pending.held += n;
     w->unsent += n;
@@ -186,7 +189,7 @@ void pending_answered(struct pending *p)
         }
     } else if (p->connection == NULL) {
         pending_destroy(p);
-    } else if (p == p->connection->pending.first) {
+    } else if (p == p->connection->pending.first || p->connection->protocol->unordered) {
         enlist(p->connection);
     }
 }
@@ -203,15 +206,32 @@ void pending_flush(struct worker *w)
 
 /* ---- replies ---- */
 
-static struct pending *pop(struct pending_list *list)
+/* Takes the entry that *from points at out of the list; `before` precedes it, NULL if it is the
+ * first. */
+static struct pending *take_out(struct pending_list *list, struct pending **from,
+                                struct pending *before)
 {
-    struct pending *p = list->first;
-    list->first = p->next;
-    if (list->first == NULL) {
-        list->last = NULL;
+    struct pending *p = *from;
+    *from = p->next;
+    if (list->last == p) {
+        list->last = before;
     }
     list->count -= 1 + p->parts_count;
     return p;
+}
+
+/* Takes the next entry that may be answered, or returns NULL: the first one, if it has its answer; of
+ * an unordered connection any that has. */
+static struct pending *pop_answered(struct connection *c)
+{
+    struct pending_list *list = &c->pending;
+    struct pending **from = &list->first;
+    struct pending *before = NULL;
+    while (*from != NULL && !(*from)->answered && c->protocol->unordered) {
+        before = *from;
+        from = &before->next;
+    }
+    return *from != NULL && (*from)->answered ? take_out(list, from, before) : NULL;
 }
 
 /* Puts the reply of p and the replies that have waited for it. Returns false if the latter are
@@ -236,9 +256,11 @@ bool pending_collect(struct connection *c, struct text *behind)
     struct pending_list *list = &c->pending;
     uint64_t now_ns = clock_boot_ns();
     *behind = (struct text){"", 0};
-    while (list->first != NULL && list->first->answered &&
-           buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES) {
-        struct pending *p = pop(list);
+    while (buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES) {
+        struct pending *p = pop_answered(c);
+        if (p == NULL) {
+            return false;
+        }
         if (!put_one(c, p, now_ns)) {
             list->sent = p;
             *behind = buffer_text(&p->behind);
@@ -246,7 +268,7 @@ bool pending_collect(struct connection *c, struct text *behind)
         }
         pending_destroy(p);
     }
-    return list->first != NULL && list->first->answered;
+    return true;
 }
 
 void pending_release(struct connection *c)
@@ -264,7 +286,7 @@ void pending_abandon(struct connection *c)
     struct pending_list *list = &c->pending;
     delist(c);
     while (list->first != NULL) {
-        struct pending *p = pop(list);
+        struct pending *p = take_out(list, &list->first, NULL);
         bool delayed = p->delay_place != 0;
         count_own(&c->worker->counts.held_abandoned, delayed && p->held);
         count_own(&c->worker->counts.abandoned, !p->refusal && !p->decided && !delayed);

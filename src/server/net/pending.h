@@ -6,7 +6,8 @@
  * from the connection down to the store (common/remote.h, R3): it lies at the beginning of its own
  * arena, and rules and store take their parts from there.
  *
- * The replies of a connection leave in the order of its requests. A request whose answer has not
+ * The replies of a connection leave in the order of its requests, unless its protocol is `unordered`:
+ * then each leaves when its answer has come. A request whose answer has not
  * come yet keeps its place by its struct pending in the connection's list, and the replies to later
  * requests wait in its `behind`. Meanwhile the connection goes on reading and deciding, so that the
  * questions of a pipeline are at the store together: up to SERVER_PENDING questions (a batch may
@@ -49,6 +50,7 @@ typedef void (*pending_put_fn)(struct pending *p);
 /* What a reply needs to know about its request. */
 struct pending_wire {
     int proto;          /* version of RESP: 2 or 3 */
+    int32_t stream;     /* of HTTP/2: the stream that is answered */
     unsigned operation; /* enum operation */
     bool close;         /* HTTP: the connection ends after the reply */
     bool old;           /* HTTP/1.0: the reply must say keep-alive */

@@ -18,8 +18,8 @@
  *   delays.c      replies that wait for a time
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
  *   pending.c     keeps replies in order when an answer comes later
- *   ../resp, ../http   one protocol each: bytes -> questions -> bytes
- *   ../ask        what both protocols share: one form of answer, verbs on keys, reservations
+ *   ../resp, ../http, ../grpc   one protocol each: bytes -> questions -> bytes
+ *   ../ask        what the protocols share: one form of answer, verbs on keys, reservations
  *   ../admin      the operators' routes; metrics.c serves Prometheus
  *   ../sandbox    rules that operators check and try out, on threads of their own
  */
@@ -76,7 +76,14 @@
 enum server_state { SERVER_STARTING, SERVER_READY, SERVER_DRAINING };
 
 /* The listeners. Those from PROTOCOL_ADMIN on are the operators', on a thread of their own. */
-enum server_protocol { PROTOCOL_RESP, PROTOCOL_HTTP, PROTOCOL_ADMIN, PROTOCOL_METRICS, PROTOCOLS };
+enum server_protocol {
+    PROTOCOL_RESP,
+    PROTOCOL_HTTP,
+    PROTOCOL_GRPC,
+    PROTOCOL_ADMIN,
+    PROTOCOL_METRICS,
+    PROTOCOLS
+};
 
 /* The content of a reply, by which requests are counted. */
 enum request_result {
@@ -92,6 +99,7 @@ enum request_result {
 struct protocol; /* connection.h */
 extern const struct protocol protocol_resp;
 extern const struct protocol protocol_http;
+extern const struct protocol protocol_grpc;
 extern const struct protocol protocol_admin;   /* HTTP too, with other routes (http_routes.c) */
 extern const struct protocol protocol_metrics; /* HTTP too: metrics and health, without secrets */
 
@@ -99,9 +107,8 @@ extern const struct protocol protocol_metrics; /* HTTP too: metrics and health, 
 static inline const struct protocol *protocol_of(unsigned listener)
 {
     static const struct protocol *const protocols[PROTOCOLS] = {
-        [PROTOCOL_RESP] = &protocol_resp,
-        [PROTOCOL_HTTP] = &protocol_http,
-        [PROTOCOL_ADMIN] = &protocol_admin,
+        [PROTOCOL_RESP] = &protocol_resp,       [PROTOCOL_HTTP] = &protocol_http,
+        [PROTOCOL_GRPC] = &protocol_grpc,       [PROTOCOL_ADMIN] = &protocol_admin,
         [PROTOCOL_METRICS] = &protocol_metrics,
     };
     return protocols[listener];

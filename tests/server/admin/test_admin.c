@@ -461,7 +461,7 @@ static void the_status_tells_how_the_server_is(void **state)
     assert_body_has("\"threads\":2,\"generation\":1,");
     assert_body_has(world->file);
     assert_body_has("\"decisions\":{\"allow\":3,\"deny\":1,\"never\":0,\"shadow_deny\":0}");
-    assert_body_has("\"requests\":{\"resp\":0,\"http\":4,\"admin\":0,\"metrics\":0}");
+    assert_body_has("\"requests\":{\"resp\":0,\"http\":4,\"grpc\":0,\"admin\":0,\"metrics\":0}");
     assert_int_equal(admin_number(&a, "pid"), getpid());
     assert_true(admin_number(&a, "memory_bytes") > 100000);
 }

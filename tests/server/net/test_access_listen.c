@@ -102,7 +102,7 @@ static void a_socket_that_was_handed_over_is_judged_by_its_address(void **state)
     struct weir_error error = {0};
     int fd;
     assert_int_equal(listener_open("0.0.0.0:0", LISTENER_ALONE, &fd, &error), 0);
-    int sockets[PROTOCOLS] = {-1, -1, -1};
+    int sockets[PROTOCOLS] = {[0 ... PROTOCOLS - 1] = -1};
     assert_int_equal(exposure_check(&o, sockets, &error), 0);
     sockets[PROTOCOL_RESP] = fd;
     assert_int_equal(exposure_check(&o, sockets, &error), 0);

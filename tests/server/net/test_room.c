@@ -48,6 +48,7 @@ static void start(const struct server_options *given)
 {
     struct server_options o = *given;
     o.listen[PROTOCOL_HTTP] = "127.0.0.1:0";
+    o.listen[PROTOCOL_GRPC] = "127.0.0.1:0";
     o.listen[PROTOCOL_ADMIN] = "127.0.0.1:0";
     o.listen[PROTOCOL_METRICS] = "127.0.0.1:0";
     server_world_start(&world, rules, &o);

@@ -94,6 +94,7 @@ static int begin(void **state)
     s->folder = unit_folder();
     (void)snprintf(s->address[PROTOCOL_RESP], sizeof s->address[0], "unix:%s/resp", s->folder);
     (void)snprintf(s->address[PROTOCOL_HTTP], sizeof s->address[0], "127.0.0.1:0");
+    (void)snprintf(s->address[PROTOCOL_GRPC], sizeof s->address[0], "127.0.0.1:0");
     (void)snprintf(s->address[PROTOCOL_ADMIN], sizeof s->address[0], "unix:%s/admin", s->folder);
     (void)snprintf(s->address[PROTOCOL_METRICS], sizeof s->address[0], "127.0.0.1:0");
     if (weir_rules_open_text(&s->server.rules, "test", rules_text, strlen(rules_text), NULL,

@@ -183,7 +183,7 @@ fi
 
 # hiredis
 if printf '#include <hiredis/hiredis.h>\n' | ${CC:-cc} -E - >/dev/null 2>&1; then
-    ${CC:-cc} -o "$dir/hiredis" "$WEIR_SOURCE_DIR/tests/scripts/hiredis_client.c" -lhiredis || die "hiredis_client.c does not compile"
+    ${CC:-cc} -o "$dir/hiredis" "$WEIR_SOURCE_DIR/tests/scripts/clients/hiredis_client.c" -lhiredis || die "hiredis_client.c does not compile"
     timeout 60 "$dir/hiredis" "$port" "$secret" || die "hiredis"
 else
     echo "libhiredis-dev is missing: left out"

@@ -1,0 +1,263 @@
+#include "server/grpc/grpc.h"
+
+#include <stdlib.h>
+
+/* ---- calls of a connection ---- */
+
+static struct grpc_call *create_call(struct connection *c, int32_t stream)
+{
+    struct grpc_session *s = grpc_session_of(c);
+    struct grpc_call *call = calloc(1, sizeof *call);
+    if (call == NULL) {
+        return NULL;
+    }
+    call->connection = c;
+    call->stream = stream;
+    call->deadline_ns = UINT64_MAX;
+    call->role = access_role(c->worker->server->options.access, &c->pass);
+    buffer_init(&call->request, SERVER_REQUEST_BYTES);
+    buffer_init(&call->reply, SERVER_REPLY_BYTES);
+    call->next = s->calls;
+    call->from = &s->calls;
+    if (s->calls != NULL) {
+        s->calls->from = &call->next;
+    }
+    s->calls = call;
+    return call;
+}
+
+static void destroy_call(struct grpc_call *call)
+{
+    call->connection->session_kept -= buffer_len(&call->request);
+    *call->from = call->next;
+    if (call->next != NULL) {
+        call->next->from = call->from;
+    }
+    buffer_finish(&call->request);
+    buffer_finish(&call->reply);
+    free(call);
+}
+
+/* ---- what nghttp2 tells ---- */
+
+static struct grpc_call *call_of(nghttp2_session *h2, int32_t stream)
+{
+    return nghttp2_session_get_stream_user_data(h2, stream);
+}
+
+/* Lets `n` more frames come. */
+static void allow_frames(struct grpc_session *s, uint64_t n)
+{
+    s->frames = s->frames + n < GRPC_FRAMES ? s->frames + n : GRPC_FRAMES;
+}
+
+/* Counts a frame, whatever it is. */
+static int count_frame(nghttp2_session *h2, struct connection *c)
+{
+    static struct log_limit limit;
+    struct grpc_session *s = grpc_session_of(c);
+    uint64_t now_ms = uv_now(&c->worker->loop);
+    uint64_t more = (now_ms - s->frames_ms) * GRPC_FRAMES_SECOND / 1000;
+    if (more > 0) {
+        s->frames_ms = now_ms;
+        allow_frames(s, more);
+    }
+    if (s->frames == 0) {
+        connection_tell(c, &limit, LEVEL_WARNING, "connection ended",
+                        "it sent too many frames for its calls");
+        return nghttp2_session_terminate_session(h2, NGHTTP2_ENHANCE_YOUR_CALM);
+    }
+    s->frames--;
+    return 0;
+}
+
+/* nghttp2 calls this for every frame but DATA, which on_frame() counts. */
+static int on_begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *head, void *arg)
+{
+    return head->type != NGHTTP2_DATA ? count_frame(h2, arg) : 0;
+}
+
+static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
+{
+    if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST) {
+        return 0;
+    }
+    struct grpc_call *call = create_call(arg, frame->hd.stream_id);
+    return call != NULL ? nghttp2_session_set_stream_user_data(h2, frame->hd.stream_id, call)
+                        : NGHTTP2_ERR_CALLBACK_FAILURE;
+}
+
+static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint8_t *name,
+                     size_t name_len, const uint8_t *value, size_t value_len, uint8_t flags,
+                     void *arg)
+{
+    struct grpc_call *call = call_of(h2, frame->hd.stream_id);
+    (void)flags;
+    (void)arg;
+    if (call != NULL && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+        grpc_take_field(call, (struct text){(const char *)name, name_len},
+                        (struct text){(const char *)value, value_len});
+    }
+    return 0;
+}
+
+static int on_data(nghttp2_session *h2, uint8_t flags, int32_t stream, const uint8_t *data,
+                   size_t len, void *arg)
+{
+    struct grpc_call *call = call_of(h2, stream);
+    (void)flags;
+    (void)arg;
+    if (call != NULL) {
+        grpc_take_bytes(call, (struct text){(const char *)data, len});
+    }
+    return 0;
+}
+
+static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
+{
+    bool head = frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
+    bool ends = (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
+                (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    struct grpc_call *call = head || ends ? call_of(h2, frame->hd.stream_id) : NULL;
+    if (call != NULL && head) {
+        grpc_check_head(call);
+    }
+    if (call != NULL && ends) {
+        allow_frames(grpc_session_of(arg), GRPC_FRAMES_CALL);
+        grpc_run(call);
+    }
+    return frame->hd.type == NGHTTP2_DATA ? count_frame(h2, arg) : 0;
+}
+
+static int on_stream_close(nghttp2_session *h2, int32_t stream, uint32_t why, void *arg)
+{
+    struct grpc_call *call = call_of(h2, stream);
+    (void)why;
+    (void)arg;
+    if (call != NULL) {
+        destroy_call(call);
+    }
+    return 0;
+}
+
+/* ---- the session ---- */
+
+static nghttp2_session_callbacks *callbacks;
+static nghttp2_option *options;
+
+/* Makes what all sessions share. It lives as long as the process. */
+static void make_shared(void)
+{
+    if (nghttp2_session_callbacks_new(&callbacks) != 0 || nghttp2_option_new(&options) != 0) {
+        callbacks = NULL;
+        return;
+    }
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks, on_begin_frame);
+    nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
+    nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_option_set_no_closed_streams(options, 1); /* only priorities need closed streams */
+}
+
+static bool open_session(struct connection *c)
+{
+    static const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_STREAMS},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, GRPC_FIELDS_BYTES},
+    };
+    static uv_once_t once = UV_ONCE_INIT;
+    struct grpc_session *s = grpc_session_of(c);
+    uv_once(&once, make_shared);
+    s->frames = GRPC_FRAMES;
+    s->frames_ms = uv_now(&c->worker->loop);
+    return callbacks != NULL && nghttp2_session_server_new2(&s->h2, callbacks, c, options) == 0 &&
+           nghttp2_submit_settings(s->h2, NGHTTP2_FLAG_NONE, settings, 2) == 0;
+}
+
+void grpc_put_frames(struct connection *c)
+{
+    struct grpc_session *s = grpc_session_of(c);
+    const uint8_t *bytes;
+    ssize_t n;
+    while ((n = nghttp2_session_mem_send(s->h2, &bytes)) > 0) {
+        buffer_put(&c->worker->replies, (struct text){(const char *)bytes, (size_t)n});
+    }
+    c->worker->replies.full = c->worker->replies.full || n < 0;
+}
+
+/* Answers a client that speaks HTTP/1, for which the first bytes of HTTP/2 are a malformed reply. */
+static int64_t refuse_old(struct connection *c)
+{
+    static const char words[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
+                                "Connection: close\r\n\r\n"
+                                "found HTTP/1, expected gRPC (HTTP/2 with prior knowledge)\n";
+    buffer_put(&c->worker->replies, (struct text){words, sizeof words - 1});
+    worker_count_requests(c->worker, c->protocol->kind, REQUEST_ERROR, 1);
+    return CONNECTION_CLOSE;
+}
+
+/*
+ * Takes all of the input: nghttp2 keeps the beginning of a frame. A read has few bytes, so the replies
+ * to it are few too.
+ */
+static int64_t consume(struct connection *c, struct text input)
+{
+    struct grpc_session *s = grpc_session_of(c);
+    bool first = s->h2 == NULL;
+    if (first && !open_session(c)) {
+        return CONNECTION_CLOSE;
+    }
+    s->stale = worker_is_stale(c->worker, input.at + input.len - 1);
+    ssize_t n = nghttp2_session_mem_recv(s->h2, (const uint8_t *)input.at, input.len);
+    if (n == NGHTTP2_ERR_BAD_CLIENT_MAGIC && first) {
+        return refuse_old(c);
+    }
+    if (n < 0) {
+        (void)nghttp2_session_terminate_session(
+            s->h2, n == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);
+    }
+    grpc_put_frames(c);
+    bool goes_on = nghttp2_session_want_read(s->h2) != 0 || nghttp2_session_want_write(s->h2) != 0;
+    return n < 0 || !goes_on ? CONNECTION_CLOSE : (int64_t)input.len;
+}
+
+/* Tells the client that the connection ends: first that it should begin no more calls here, and at
+ * the end which was the last call that was answered. */
+static void farewell(struct connection *c, bool last)
+{
+    struct grpc_session *s = grpc_session_of(c);
+    if (s->h2 == NULL) {
+        return;
+    }
+    if (last) {
+        (void)nghttp2_session_terminate_session(s->h2, NGHTTP2_NO_ERROR);
+    } else {
+        grpc_health_ends(s);
+        (void)nghttp2_submit_shutdown_notice(s->h2);
+    }
+    grpc_put_frames(c);
+}
+
+static void finish(struct connection *c)
+{
+    struct grpc_session *s = grpc_session_of(c);
+    while (s->calls != NULL) {
+        destroy_call(s->calls);
+    }
+    nghttp2_session_del(s->h2);
+    s->h2 = NULL;
+}
+
+const struct protocol protocol_grpc = {
+    .name = "grpc",
+    .address = "off",
+    .roles = {[ROLE_CHECK] = true},
+    .kind = PROTOCOL_GRPC,
+    .session_bytes = sizeof(struct grpc_session),
+    .unordered = true,
+    .consume = consume,
+    .farewell = farewell,
+    .finish = finish,
+};

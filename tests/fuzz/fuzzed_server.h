@@ -1,0 +1,45 @@
+/* A server without sockets and threads, whose protocols fuzz targets give bytes to. */
+#ifndef WEIR_TESTS_FUZZED_SERVER_H
+#define WEIR_TESTS_FUZZED_SERVER_H
+
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "common/log.h"
+#include "server/admin/top_denied.h"
+#include "server/ask/operations.h"
+#include "server/ask/reservations.h"
+#include "server/net/worker.h"
+
+static struct server server;
+static struct worker *worker; /* NULL until prepare_server() */
+
+static inline void require(bool condition)
+{
+    if (!condition) {
+        abort();
+    }
+}
+
+/* Makes the server, with room for this many bytes of replies. */
+static inline void prepare_server(const char *rules, size_t replies_bytes)
+{
+    static const struct hash_secret secret;
+    struct weir_error error;
+    worker = calloc(1, sizeof *worker);
+    require(worker != NULL);
+    require(weir_rules_open_text(&server.rules, "fuzz", rules, strlen(rules), NULL, &error) == 0);
+    require(reservations_create(&server.reservations, 100, &error) == 0);
+    log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_AS_TEXT, LOG_KEYS_CUT);
+    worker->server = &server;
+    worker->top = top_create(&secret);
+    require(worker->top != NULL);
+    server.workers = worker;
+    server.workers_count = 1;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        server.options.listen[i] = "off";
+    }
+    buffer_init(&worker->replies, replies_bytes);
+}
+
+#endif
