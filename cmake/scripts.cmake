@@ -4,15 +4,15 @@
 #
 # A piece that is also in INSTEAD is taken from there: so tests have a clock of their own, and faults. Each script begins
 # with clock.lua. Their order: one for several algorithms, those of enum weir_algorithm, and SCRIPT_... of shared/script.h.
-set(several common lease bucket token_bucket leaky_bucket fixed_window sliding_window sliding_log sync leased_bucket
+set(several full common lease bucket token_bucket leaky_bucket fixed_window sliding_window sliding_log sync leased_bucket
     leased_window decide)
-set(token_bucket plain_bucket common bucket token_bucket sync decide)
-set(leaky_bucket common bucket leaky_bucket decide)
-set(fixed_window plain_window common fixed_window sync decide)
-set(sliding_window common sliding_window sync decide)
-set(sliding_log common sliding_log decide)
-set(leased_bucket common lease bucket token_bucket leased_bucket decide)
-set(leased_window common lease fixed_window leased_window decide)
+set(token_bucket full plain_bucket single_bucket common bucket token_bucket sync decide)
+set(leaky_bucket full common bucket leaky_bucket decide)
+set(fixed_window full plain_window single_window common fixed_window sync decide)
+set(sliding_window full common sliding_window sync decide)
+set(sliding_log full common sliding_log decide)
+set(leased_bucket full single_lease single_bucket common lease bucket token_bucket leased_bucket decide)
+set(leased_window full single_window common lease fixed_window leased_window decide)
 set(members members)
 
 set(texts "")

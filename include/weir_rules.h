@@ -527,7 +527,8 @@ struct weir_rules_limit {
                        * leases */
     int on_store_failure; /* 0 local, 1 open, 2 closed */
     /* What this process has asked of a limit that a fleet decides. `stats` then has allowed, denied,
-     * never, shadow_denied and keys (leased, synced: those that this process holds); its other members are 0. */
+     * never, shadow_denied, keys (leased, synced: those that this process holds), full_allowed and
+     * full_denied (keys that a full store does not have, decided here); its other members are 0. */
     uint64_t degraded[3]; /* answers that did not come from the store, by on_store_failure */
     uint64_t remembered;  /* denials that repeat a remembered one */
     /* BANS. These count as `stats` does; stats.bytes includes the memory for counting denials. */

@@ -129,6 +129,9 @@ struct remote_counts {
     uint64_t shadow_denied;
     uint64_t degraded[REMOTE_FAILURES]; /* answers that did not come from the store, by policy */
     uint64_t remembered;                /* denials answered from memory */
+    /* Answers about keys that a full store does not have, by verdict; not in `degraded`. */
+    uint64_t full_allowed;
+    uint64_t full_denied;
 };
 
 struct weir_fleet;

@@ -17,6 +17,7 @@
 #define DEADLINE_LEAST_NS (100 * WEIR_MICROSECOND)
 #define DEADLINE_MOST_NS (10 * WEIR_SECOND)
 #define FLEET_SIZE_MOST 1000000
+#define MEMORY_HIGH 90
 
 /* ---- options ---- */
 
@@ -31,6 +32,12 @@ static int check_numbers(const struct weir_fleet_options *o, struct weir_error *
         return fail(error, WEIR_EINVAL, "fleet_size is %llu, expected at most %d",
                     (unsigned long long)o->fleet_size, FLEET_SIZE_MOST);
     }
+    if (o->memory_high > WEIR_FLEET_MEMORY_IGNORED) {
+        return fail(error, WEIR_EINVAL,
+                    "memory_high is %u, expected a percentage from 1 to 100, 0 or "
+                    "WEIR_FLEET_MEMORY_IGNORED",
+                    o->memory_high);
+    }
     return 0;
 }
 
@@ -44,10 +51,10 @@ static int check_options(const struct weir_fleet_options *o, struct weir_error *
                     "options.size is %zu, expected %zu: start with WEIR_FLEET_OPTIONS_INIT",
                     o->size, sizeof *o);
     }
-    if ((o->flags & ~WEIR_FLEET_CALLERS_LOOP) != 0 || o->reserved != 0) {
+    if ((o->flags & ~WEIR_FLEET_CALLERS_LOOP) != 0 || (o->reserved | o->reserved2) != 0) {
         return fail(error, WEIR_EINVAL,
                     "found flags 0x%x and reserved %u, expected known flags and 0", o->flags,
-                    o->reserved);
+                    o->reserved | o->reserved2);
     }
     if (o->url == NULL) {
         return fail(error, WEIR_EINVAL, "url is NULL, expected for example redis://host:port");
@@ -86,6 +93,7 @@ static int copy_options(struct weir_fleet *f, const struct weir_fleet_options *o
     f->options = *o;
     f->options.deadline_ns = o->deadline_ns != 0 ? o->deadline_ns : DEADLINE_NS;
     f->options.prefix = o->prefix != NULL ? o->prefix : "weir";
+    f->options.memory_high = o->memory_high != 0 ? o->memory_high : MEMORY_HIGH;
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++) {
         char **string = string_at(&f->options, i);
         if (*string != NULL) {

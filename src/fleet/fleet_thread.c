@@ -247,6 +247,7 @@ static int open_store(struct fleet_thread *t)
         .permits = f->networks != NULL ? fleet_permits : NULL,
         .permits_arg = f,
         .deadline_ns = f->options.deadline_ns,
+        .memory_high = f->options.memory_high <= 100 ? f->options.memory_high : 0,
         .breakers = f->breakers,
         .metrics = &f->metrics,
     };
@@ -339,6 +340,8 @@ static void counts(const void *limit, struct remote_counts *out)
     out->never = load_relaxed(&c->never);
     out->shadow_denied = load_relaxed(&c->shadow_denied);
     out->remembered = load_relaxed(&c->remembered);
+    out->full_allowed = load_relaxed(&c->full_allowed);
+    out->full_denied = load_relaxed(&c->full_denied);
     for (int i = 0; i < REMOTE_FAILURES; i++) {
         out->degraded[i] = load_relaxed(&c->degraded[i]);
     }

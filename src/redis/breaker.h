@@ -12,6 +12,7 @@
 
 #include "base/atomic.h"
 #include "common/text.h"
+#include "redis/memory.h"
 
 #define BREAKERS_MAX 1024 /* endpoints that a process uses at the same time */
 #define BREAKER_NAME_MAX 300
@@ -32,6 +33,7 @@ struct breaker {
     uint64_t well_ns;                 /* time of the last breaker_well() */
     uint64_t texts_ns[BREAKER_TEXTS]; /* when the text of a script was last sent; 0: never */
     uint64_t texts_by[BREAKER_TEXTS]; /* and by which link */
+    struct endpoint_memory memory;    /* redis/memory.h; used by link.c and call.c */
     uint64_t doubted; /* length of `doubt`; `doubt` is written and read under the lock */
     char doubt[BREAKER_KEY_MAX];
     unsigned users; /* links that use it; guarded by the lock, as is the name */
@@ -110,6 +112,7 @@ struct breaker_seen {
     char endpoint[BREAKER_NAME_MAX]; /* host:port */
     bool open;
     bool calls; /* calls go there */
+    struct endpoint_memory memory;
 };
 
 /* breakers_see() copies up to `most` of the breakers that are in use and returns how many are. Both

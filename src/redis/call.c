@@ -54,6 +54,7 @@ static struct call *make_call(struct client *c, const struct client_call *from, 
     }
     *call = (struct call){
         .how = SCRIPT_BY_SHA,
+        .creates = from->creates,
         .slot = from->slot,
         .count = from->count,
         .script = from->script,
@@ -114,6 +115,7 @@ void link_put(struct client_link *link, struct call *call, uint64_t now_ns)
     list_put(link->waiting.prev, &call->node);
     link->waiting_bytes += call->len;
     if (link->state == LINK_READY) {
+        link_ask_memory(link, now_ns);
         link_wake(link);
     } else if (!link->wanted) {
         client_link_want(link, true, now_ns);
@@ -188,8 +190,12 @@ static bool put_call(struct client_link *link, struct call *call)
         resp_put_array(out, 1);
         resp_put_bulk(out, TEXT("ASKING"));
     }
-    script_put_head(out, call->script, call->how, call->count);
+    bool full = call->creates && memory_is_full(&link->breaker->memory);
+    script_put_head(out, call->script, call->how, call->count + full);
     buffer_put(out, call_arguments(call));
+    if (full) {
+        resp_put_bulk(out, TEXT("full"));
+    }
     if (out->full) {
         out->end = out->begin + before;
         out->full = false;

@@ -10,6 +10,7 @@
  *   questions.c  what a client asks on its own account: the greeting, the role, probes
  *   reply.c      replies as bytes
  *   timers.c     timers of calls and links
+ *   memory.c     how full the memory of an endpoint is
  *   breaker.c    whether calls should be sent to an endpoint
  *   topology.h   which endpoint serves a slot: a single store, by Sentinel, in a Cluster
  *
@@ -40,6 +41,9 @@
  * C6  Scripts are loaded when a call needs them: calls go by hash, and the first that is refused
  *     with NOSCRIPT is sent again as text. Of all links of a process to an endpoint, one sends the
  *     text; a connection that is made again sends none if the store knows the scripts.
+ * C7  An endpoint whose memory is nearly full (memory.h) must not get new keys: calls that may
+ *     create keys (client_call.creates) get the argument "full" after their own, and the script
+ *     then answers which keys are absent instead of creating them.
  */
 #ifndef WEIR_REDIS_CLIENT_H
 #define WEIR_REDIS_CLIENT_H
@@ -79,6 +83,7 @@ struct client_options {
     void *permits_arg;
     uint64_t deadline_ns; /* default for calls without a deadline */
     unsigned in_flight;   /* most calls; 0: 16384 */
+    unsigned memory_high; /* percent of maxmemory from which an endpoint is full; 0: not asked */
     struct breakers *breakers;
     struct client_metrics *metrics; /* of the process; atomics */
 };
@@ -123,6 +128,7 @@ struct client_call {
     /* Number of keys, keys and arguments, as bulk strings: script_put_arguments(). */
     struct text arguments;
     unsigned count;       /* bulk strings in `arguments` */
+    bool creates;         /* it may create keys: C7 */
     uint64_t deadline_ns; /* on the clock of now_ns; 0: now + options.deadline_ns */
 };
 

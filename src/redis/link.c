@@ -324,6 +324,7 @@ void link_ready(struct client_link *link, uint64_t now_ns)
         return;
     }
     link_set_timer(link, now_ns);
+    link_ask_memory(link, now_ns);
     if (!list_is_empty(&link->waiting)) {
         link_wake(link);
     }

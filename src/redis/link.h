@@ -31,6 +31,7 @@ struct call {
     enum call_state state;
     enum script_how how;
     bool asking;
+    bool creates;
     unsigned hops;    /* redirections since the last pause */
     unsigned pauses;  /* pauses so far */
     unsigned strange; /* NOSCRIPT replies to calls by hash */
@@ -214,6 +215,8 @@ void link_greet(struct client_link *link, uint64_t now_ns);
  * `complained` is set. */
 void link_probe(struct client_link *link, uint64_t now_ns);
 void link_recheck(struct client_link *link, uint64_t now_ns);
+/* Asks how full the endpoint's memory is, if that is due. The link must be READY. */
+void link_ask_memory(struct client_link *link, uint64_t now_ns);
 /* Sets client_last_error() to the reason why this link does not work. */
 void link_blame(struct client_link *link, struct text why);
 /* Records that the link answers calls with this error, for client_last_error(). */

@@ -191,6 +191,30 @@ void link_ignore_reply(void *arg, struct client_link *link, const struct store_r
     (void)now_ns;
 }
 
+/* ---- the memory ---- */
+
+static void on_memory(void *arg, struct client_link *link, const struct store_reply *reply,
+                      uint64_t now_ns)
+{
+    struct endpoint_memory *m = arg;
+    if (reply != NULL && reply->type == '$') {
+        memory_read(m, reply->text, link->client->options->memory_high);
+    } else if (reply != NULL) {
+        memory_is_unknown(m, now_ns);
+    }
+}
+
+void link_ask_memory(struct client_link *link, uint64_t now_ns)
+{
+    static const struct text memory[] = {{"INFO", 4}, {"memory", 6}};
+    static const struct text stats[] = {{"INFO", 4}, {"stats", 5}};
+    struct endpoint_memory *m = &link->breaker->memory;
+    if (link->client->options->memory_high != 0 && !link->sentinel && memory_take_turn(m, now_ns)) {
+        (void)client_ask(link, memory, 2, on_memory, m);
+        (void)client_ask(link, stats, 2, on_memory, m);
+    }
+}
+
 /* ---- the role ---- */
 
 bool client_role_is_master(const struct store_reply *reply)

@@ -135,6 +135,10 @@ void call_refused(struct client *c, struct call *call, const struct store_reply 
     if (store_is_failure(reply->refusal)) {
         link_refuses(call->link, reply->text, call_key(call), now_ns);
     }
+    if (reply->refusal == STORE_OOM && c->options->memory_high != 0) {
+        /* Until the next reply to INFO, which may be a second away, new keys are not tried. */
+        store_relaxed(&call->link->breaker->memory.full, 1);
+    }
     if (now_ns >= call->deadline_ns) {
         call_finish(c, call, CLIENT_NOT_RUN, reply, now_ns);
     } else if (reply->refusal != STORE_NOSCRIPT) {

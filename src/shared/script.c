@@ -314,6 +314,16 @@ bool script_told(const struct store_reply *reply, const struct store_part *parts
     return true;
 }
 
+bool script_says_full(const struct store_reply *reply, size_t n, uint64_t *absent)
+{
+    if (reply->type != ':' || reply->n != 2 || reply->integers[0] != -1 || reply->integers[1] < 1 ||
+        (uint64_t)reply->integers[1] >> n != 0) {
+        return false;
+    }
+    *absent = (uint64_t)reply->integers[1];
+    return true;
+}
+
 int script_done(const struct store_reply *reply, unsigned verb)
 {
     if (reply->type != ':' || reply->n != 1 || (reply->integers[0] & ~INT64_C(1)) != 0) {

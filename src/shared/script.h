@@ -167,6 +167,10 @@ bool script_told(const struct store_reply *reply, const struct store_part *parts
 int script_plain_answer(const int64_t x[SCRIPT_PLAIN_COUNT], const struct store_part *part,
                         struct weir_answer *answer, uint64_t *stamp_us);
 
+/* Returns true if the reply to a call with the argument "full" (lua/full.lua) says that keys are
+ * absent, so that nothing has happened. *absent has bit i for the i-th part. */
+bool script_says_full(const struct store_reply *reply, size_t n, uint64_t *absent);
+
 /*
  * Reads the reply to BLOCK_UNTIL, BLOCK, BAN, UNBLOCK or RESET. Returns for a block 0, or WEIR_ETIME if
  * its end is not after the store's time; for UNBLOCK and RESET 1 if there was something, 0 if not;

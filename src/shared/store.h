@@ -9,6 +9,7 @@
  *                       without a question
  *   store_question.c    a question: answered here, or divided into groups
  *   store_group.c       a group: how it is asked by the mode of its limits, the call and its reply
+ *   group_undo.c        how the units of a group are given back
  *   send_lease.c        the calls of leases, and questions that wait for them
  *   store_limit.c       limits; what a limit answers when the store fails
  *   ../redis/client.h   the client that makes the calls (of one thread)

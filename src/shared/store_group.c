@@ -1,5 +1,4 @@
-/* The groups of a question: how each is asked, what the store replies, and how its units are given
- * back. */
+/* The groups of a question: how each is asked, and what the store replies. */
 #include "shared/store_question.h"
 
 #include <stdlib.h>
@@ -18,18 +17,33 @@ uint64_t send_unawaited(const struct store *s, uint64_t now_ns)
     return now_ns + (own_ns > UNAWAITED_NS ? own_ns : UNAWAITED_NS);
 }
 
-int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
-              uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg)
+static int make_call(struct store *s, struct client_call *call, uint64_t now_ns,
+                     client_done_fn done, void *arg)
 {
-    struct client_call call = {.slot = slot,
-                               .script = script,
-                               .arguments = buffer_text(&s->arguments),
-                               .count = count,
-                               .deadline_ns = deadline_ns};
+    call->arguments = buffer_text(&s->arguments);
     if (s->closing || s->arguments.full) {
         return WEIR_EIO;
     }
-    return client_call(s->client, &call, now_ns, done, arg);
+    return client_call(s->client, call, now_ns, done, arg);
+}
+
+int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
+              uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg)
+{
+    struct client_call call = {
+        .slot = slot, .script = script, .count = count, .deadline_ns = deadline_ns};
+    return make_call(s, &call, now_ns, done, arg);
+}
+
+int send_creating(struct store *s, unsigned slot, const struct script *script, unsigned count,
+                  uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg)
+{
+    struct client_call call = {.slot = slot,
+                               .script = script,
+                               .count = count,
+                               .creates = true,
+                               .deadline_ns = deadline_ns};
+    return make_call(s, &call, now_ns, done, arg);
 }
 
 struct buffer *send_fresh(struct store *s)
@@ -46,28 +60,34 @@ struct buffer *send_fresh(struct store *s)
  * nothing, a refund would return units that other questions were charged. */
 static void settle(struct group *g)
 {
+    bool ours = (g->answer.flags & (REMOTE_DEGRADED | WEIR_FLAG_FULL)) != 0;
     g->answered = true;
     g->charged = g->of->asked->verb == REMOTE_CHECK && g->error == 0 &&
-                 g->answer.verdict == WEIR_ALLOW &&
-                 (g->answer.flags & (REMOTE_DEGRADED | WEIR_FLAG_FULL)) == 0;
+                 g->answer.verdict == WEIR_ALLOW && (g->some ? g->stored : !ours);
     if (g->of->asked->shown != NULL && g->error == 0 && g->mode != REMOTE_LOCAL) {
         piece_show(g->of, g->answer.limit, &g->answer);
     }
 }
 
+/* Joins the answer of piece i to those that the group has. */
+static void join_piece(struct group *g, unsigned i, struct weir_answer *answer)
+{
+    answer->limit = i;
+    piece_show(g->of, i, answer);
+    (void)answer_join(&g->answer, answer, !g->some);
+    g->some = true;
+}
+
 static void fail_pieces(struct group *g, uint64_t now_ns)
 {
     struct store_question *a = g->of;
-    bool first = true;
     FOR_PIECES(i, g)
     {
-        const struct piece *p = &a->pieces[i];
         struct weir_answer answer;
-        store_limit_failed(p->part, a->asked->verb, now_ns, &answer);
-        answer.limit = i;
-        piece_show(a, i, &answer);
-        (void)answer_join(&g->answer, &answer, first);
-        first = false;
+        if (!a->pieces[i].here) {
+            store_limit_failed(a->pieces[i].part, a->asked->verb, now_ns, &answer);
+            join_piece(g, i, &answer);
+        }
     }
 }
 
@@ -196,7 +216,7 @@ static size_t parts_of(const struct group *g, struct store_part *parts, struct s
     size_t n = 0;
     for (unsigned i = 0; i < a->pieces_count; i++) {
         const struct piece *p = &a->pieces[i];
-        if (&a->groups[p->group] != g) {
+        if (&a->groups[p->group] != g || p->here) {
             continue;
         }
         if (keys != NULL) {
@@ -269,11 +289,15 @@ static int read_reply(struct group *g, const struct store_reply *reply, uint64_t
         g->error = said == WEIR_ETIME ? said : 0;
         return said < 0 && said != WEIR_ETIME ? said : 0;
     }
-    int e = script_answer(reply, parts, n, &g->answer, &g->stamp_us);
+    struct weir_answer answer;
+    int e = script_answer(reply, parts, n, &answer, &g->stamp_us);
     if (e == 0) {
-        g->answer.limit = index[g->answer.limit];
-        const struct piece *p = &a->pieces[g->answer.limit];
-        note(p, store_question_is_plain(a->asked), &g->answer, now_ns);
+        unsigned i = index[answer.limit];
+        note(&a->pieces[i], store_question_is_plain(a->asked), &answer, now_ns);
+        g->stored = true;
+        answer.limit = i;
+        piece_show(a, i, &answer);
+        (void)answer_join(&g->answer, &answer, !g->some);
         read_told(g, reply, parts, index, now_ns);
     }
     return e;
@@ -310,7 +334,7 @@ static void await_late(const struct group *g)
 {
     const struct store_question *a = g->of;
     const struct piece *p = &a->pieces[g->piece];
-    bool one = next_piece(g, g->piece + 1) == a->pieces_count;
+    bool one = group_next_piece(g, g->piece + 1) == a->pieces_count;
     struct late_call *l =
         one && a->asked->verb <= REMOTE_UP_TO && p->limit->on_failure == REMOTE_FAIL_LOCAL
             ? malloc(sizeof *l)
@@ -335,8 +359,13 @@ static void on_group(void *arg, enum client_end end, const struct store_reply *r
                      uint64_t now_ns)
 {
     struct group *g = arg;
+    uint64_t absent;
     if (end == CLIENT_UNKNOWN) {
         await_late(g);
+    }
+    if (end == CLIENT_REPLIED && script_says_full(reply, WEIR_SEVERAL_MAX, &absent)) {
+        group_full(g, absent, now_ns);
+        return;
     }
     if (end == CLIENT_REPLIED && read_reply(g, reply, now_ns) == 0) {
         group_answered(g, now_ns);
@@ -345,11 +374,8 @@ static void on_group(void *arg, enum client_end end, const struct store_reply *r
     }
 }
 
-/* Puts what follows the arguments of the n pieces (script_put_numbers()): the debts that the verbs
- * must know of, unless there can be none; and if `told` is set and of some pieces clients may not be
- * told, of which they may. Returns how many arguments were put. */
-static unsigned put_more(struct buffer *b, const struct piece *pieces, const unsigned *index,
-                         size_t n, bool told)
+unsigned send_numbers(struct buffer *b, const struct piece *pieces, const unsigned *index, size_t n,
+                      bool told)
 {
     int64_t beyond[WEIR_SEVERAL_MAX];
     int64_t exposed[WEIR_SEVERAL_MAX];
@@ -376,9 +402,36 @@ static int send_group(struct group *g, uint64_t now_ns)
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, keys, index);
     unsigned count = script_put_arguments(send_fresh(s), (unsigned)g->of->asked->verb, parts, n);
-    count += put_more(&s->arguments, g->of->pieces, index, n, g->of->asked->shown != NULL);
-    return send_call(s, g->slot, script_for(&store_scripts, parts, n), count, 0, now_ns, on_group,
-                     g);
+    count += send_numbers(&s->arguments, g->of->pieces, index, n, g->of->asked->shown != NULL);
+    bool creates = g->of->asked->verb == REMOTE_CHECK || g->of->asked->verb == REMOTE_UP_TO;
+    return (creates ? send_creating : send_call)(s, g->slot, script_for(&store_scripts, parts, n),
+                                                 count, 0, now_ns, on_group, g);
+}
+
+void group_full(struct group *g, uint64_t absent, uint64_t now_ns)
+{
+    struct store_question *a = g->of;
+    bool more = false;
+    FOR_PIECES(i, g)
+    {
+        struct piece *p = &a->pieces[i];
+        struct weir_answer answer;
+        if (p->here) {
+            continue; /* not in the call that was answered */
+        }
+        p->here = (absent & 1) != 0;
+        absent >>= 1;
+        more = more || !p->here;
+        if (p->here) {
+            store_limit_full(p->part, a->asked->verb, now_ns, &answer);
+            join_piece(g, i, &answer);
+        }
+    }
+    if (!more || g->answer.verdict != WEIR_ALLOW) {
+        group_answered(g, now_ns);
+    } else if (send_group(g, now_ns) != 0) {
+        group_failed(g, now_ns);
+    }
 }
 
 /* ---- asking ---- */
@@ -410,82 +463,5 @@ void group_ask(struct group *g, uint64_t now_ns)
             fail_group(g, now_ns);
         }
         g->of->pending += !g->answered;
-    }
-}
-
-/* ---- giving back ---- */
-
-uint64_t group_charge_ns(const struct group *g, unsigned i, uint64_t time_ns)
-{
-    bool place = g->of->pieces[i].queue && g->answer.limit == i;
-    return place ? time_ns + g->answer.reset_after_ns : time_ns;
-}
-
-/*
- * Returns the time by which an UNDO knows the charge of piece i. For a token bucket
- * that is when the bucket would have been full after the charge. The reply says it
- * only of the piece that binds; for others it is the earliest that this can be.
- */
-static uint64_t undo_ns(const struct group *g, unsigned i)
-{
-    const struct piece *p = &g->of->pieces[i];
-    uint64_t time_ns = g->stamp_us * WEIR_MICROSECOND;
-    if (p->params == NULL || p->params->algorithm != WEIR_TOKEN_BUCKET) {
-        return group_charge_ns(g, i, time_ns);
-    }
-    return time_ns + (g->answer.limit == i ? g->answer.reset_after_ns
-                                           : p->part->cost * p->params->a * WEIR_MICROSECOND);
-}
-
-static void on_undo(void *arg, enum client_end end, const struct store_reply *reply,
-                    uint64_t now_ns)
-{
-    struct store_shared *shared = arg;
-    (void)now_ns;
-    count_shared(&shared->refunds_lost, end != CLIENT_REPLIED || reply->type == '-');
-}
-
-static void send_undo(struct store *s, const struct piece *p, uint64_t time_ns, uint64_t now_ns)
-{
-    struct store_key key;
-    store_key(&p->limit->head, p->part->shard, p->part->key, &key);
-    struct store_part part = {.params = p->params,
-                              .key = store_key_text(&key),
-                              .cost = p->part->cost,
-                              .time_ns = time_ns};
-    unsigned slot = s->cluster ? cluster_slot(part.key) : 0;
-    unsigned count = script_put_arguments(send_fresh(s), SCRIPT_UNDO, &part, 1);
-    count += put_more(&s->arguments, p, &(unsigned){0}, 1, false);
-    if (send_call(s, slot, script_for(&store_scripts, &part, 1), count, send_unawaited(s, now_ns),
-                  now_ns, on_undo, s->shared) != 0) {
-        count_shared(&s->shared->refunds_lost, 1);
-    }
-}
-
-void group_give_back(struct group *g, uint64_t now_ns)
-{
-    const struct store_question *a = g->of;
-    FOR_PIECES(i, g)
-    {
-        const struct piece *p = &a->pieces[i];
-        const struct remote_part *of = p->part;
-        uint64_t asked_ns = a->asked->now_ns;
-        switch (g->mode) {
-        case REMOTE_LOCAL:
-            (void)weir_refund_at(of->local, of->key.at, of->key.len, of->cost,
-                                 group_charge_ns(g, i, asked_ns), asked_ns, NULL);
-            break;
-        case REMOTE_SYNCED:
-            sync_refund(p->limit->shared->keys, of, now_ns);
-            break;
-        case REMOTE_LEASED:
-            if (!lease_refund(p->limit->shared->keys, of, now_ns)) {
-                send_undo(a->store, p, undo_ns(g, i), now_ns);
-            }
-            break;
-        default:
-            send_undo(a->store, p, undo_ns(g, i), now_ns);
-            break;
-        }
     }
 }

@@ -84,6 +84,11 @@ static void end(struct store_limit *limit)
     free(limit);
 }
 
+static bool needs_fallback(const struct remote_spec *spec)
+{
+    return spec->on_failure == REMOTE_FAIL_LOCAL || spec->options.on_full == WEIR_EVICT;
+}
+
 int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
                      struct store_limit **out, struct weir_error *error)
 {
@@ -94,10 +99,10 @@ int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
         limit->references = 1;
         limit->numbers = calloc(1, sizeof *limit->numbers);
         limit->all = limit->numbers;
-        limit->fallback = spec->on_failure == REMOTE_FAIL_LOCAL ? fallback_create() : NULL;
+        limit->fallback = needs_fallback(spec) ? fallback_create() : NULL;
     }
     if (e == 0 && (limit == NULL || limit->numbers == NULL ||
-                   (spec->on_failure == REMOTE_FAIL_LOCAL && limit->fallback == NULL))) {
+                   (needs_fallback(spec) && limit->fallback == NULL))) {
         (void)fail(error, WEIR_ENOMEM, "out of memory for limit '%.*s'", TEXT_ARGS(spec->name));
         e = WEIR_ENOMEM;
     }
@@ -237,4 +242,28 @@ void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_n
     answer->flags |= REMOTE_DEGRADED;
     count_shared(&limit->counts.degraded[limit->on_failure], verb != REMOTE_PEEK);
     count_shared(&limit->shared->degraded, verb != REMOTE_PEEK);
+}
+
+void store_limit_full(const struct remote_part *part, int verb, uint64_t now_ns,
+                      struct weir_answer *answer)
+{
+    struct store_limit *limit = part->limit;
+    const struct store_numbers *numbers = store_limit_numbers(limit);
+    int on_full = numbers->options.on_full;
+    if (part->cost > numbers->params.quota && verb != REMOTE_UP_TO) {
+        answer_never(&numbers->params, answer);
+        return;
+    }
+    if (on_full == WEIR_EVICT && limit->fallback != NULL) {
+        fallback_ask(limit->fallback, part, verb, now_ns, answer);
+    } else if (on_full == WEIR_ALLOW_NEW) {
+        answer_open(&numbers->params, part, answer);
+    } else {
+        answer_closed(&numbers->params, answer);
+        answer->flags = 0; /* on_full, not `on_store_failure: closed` */
+    }
+    answer->flags |= REMOTE_DEGRADED | WEIR_FLAG_FULL;
+    bool allowed = answer->verdict == WEIR_ALLOW;
+    count_shared(allowed ? &limit->counts.full_allowed : &limit->counts.full_denied, 1);
+    count_shared(&limit->shared->degraded, 1);
 }

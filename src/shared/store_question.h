@@ -29,6 +29,7 @@ struct piece {
     bool queue;                        /* a leaky_bucket */
     bool waits;                        /* a bucket: max_wait applies to it */
     unsigned group;
+    bool here; /* not in the store, which is full: store_limit_full() has decided it */
 };
 
 struct group {
@@ -36,6 +37,8 @@ struct group {
     int mode; /* enum remote_mode in which it is asked */
     unsigned slot;
     unsigned piece; /* index of its first piece */
+    bool some;      /* `answer` is that of pieces which are decided here; others may follow */
+    bool stored;    /* the store has answered for the pieces that are not */
     bool answered;
     bool charged;              /* its units were charged and can be given back */
     int error;                 /* 0, or WEIR_E...: then it has no answer */
@@ -69,11 +72,29 @@ static inline bool store_question_is_plain(const struct remote_question *q)
     return plain;
 }
 
+/* Returns the first piece from `i` on that is in the group, or pieces_count if there is none. */
+static inline unsigned group_next_piece(const struct group *g, unsigned i)
+{
+    const struct store_question *a = g->of;
+    unsigned number = (unsigned)(g - a->groups);
+    while (i < a->pieces_count && a->pieces[i].group != number) {
+        i++;
+    }
+    return i;
+}
+
+#define FOR_PIECES(i, g)                                                                           \
+    for (unsigned i = group_next_piece(g, 0); i < (g)->of->pieces_count;                           \
+         i = group_next_piece(g, i + 1))
+
 /* ---- one part (store_limit.c) ---- */
 
 /* Answers by the limit's on_failure, because the store has not answered. */
 void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_ns,
                         struct weir_answer *answer);
+/* Answers by the limit's on_full, because the store is full and does not have the key. */
+void store_limit_full(const struct remote_part *part, int verb, uint64_t now_ns,
+                      struct weir_answer *answer);
 
 /* Returns true, with a DENY in *answer, if a denial of this cost is remembered. */
 bool store_limit_remembers(const struct store_limit *limit, const struct store_params *params,
@@ -101,8 +122,11 @@ void group_take(struct group *g, unsigned said, struct lease_call *call, uint64_
  * then on_failure of each part decides. */
 void group_answered(struct group *g, uint64_t now_ns);
 void group_failed(struct group *g, uint64_t now_ns);
+/* The store is full and does not have these pieces, as bits in the order of the call: on_full of
+ * each decides it. The store is asked again for the others, unless one is denied. */
+void group_full(struct group *g, uint64_t absent, uint64_t now_ns);
 
-/* Gives back what the group was charged. */
+/* Gives back what the group was charged (group_undo.c). */
 void group_give_back(struct group *g, uint64_t now_ns);
 
 /*
@@ -111,21 +135,6 @@ void group_give_back(struct group *g, uint64_t now_ns);
  * of other pieces are not given back.
  */
 uint64_t group_charge_ns(const struct group *g, unsigned i, uint64_t time_ns);
-
-/* Returns the first piece from `i` on that is in the group, or pieces_count if there is none. */
-static inline unsigned next_piece(const struct group *g, unsigned i)
-{
-    const struct store_question *a = g->of;
-    unsigned number = (unsigned)(g - a->groups);
-    while (i < a->pieces_count && a->pieces[i].group != number) {
-        i++;
-    }
-    return i;
-}
-
-/* Calls what follows for the index i of each piece of the group. */
-#define FOR_PIECES(i, g)                                                                           \
-    for (unsigned i = next_piece(g, 0); i < (g)->of->pieces_count; i = next_piece(g, i + 1))
 
 /* ---- what clients are told (store_shown.c) ---- */
 
@@ -157,6 +166,15 @@ void group_finish(struct group *g, uint64_t now_ns);
 struct buffer *send_fresh(struct store *s);
 int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
               uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg);
+/* The same for a call that may create keys: the store answers script_says_full() instead if it is
+ * full. */
+int send_creating(struct store *s, unsigned slot, const struct script *script, unsigned count,
+                  uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg);
+/* Puts what follows the arguments of the n pieces (script_put_numbers()): the debts that the verbs
+ * must know of, unless there can be none; and if `told` is set and of some pieces clients may not be
+ * told, of which they may. Returns how many arguments were put. */
+unsigned send_numbers(struct buffer *b, const struct piece *pieces, const unsigned *index, size_t n,
+                      bool told);
 /* Returns the deadline of a call that no question waits for. */
 uint64_t send_unawaited(const struct store *s, uint64_t now_ns);
 

@@ -95,7 +95,10 @@ static void a_store_that_refuses_calls_is_away_until_it_takes_them(void **state)
         {NULL, "CONFIG SET stop-writes-on-bgsave-error no", ": MISCONF "},
     };
     char path[200] = "";
-    struct weir_fleet *fleet = fleet_open_at(world.url, 0, DEADLINE_NS);
+    /* Memory is not watched: otherwise on_full would decide the absent key, not on_store_failure. */
+    struct weir_fleet *fleet = fleet_open_with(
+        world.url, (struct weir_fleet_options){.deadline_ns = DEADLINE_NS,
+                                               .memory_high = WEIR_FLEET_MEMORY_IGNORED});
     struct weir_fleet_limit_options o = fleet_hourly("refusing", 1000000);
     o.on_store_failure = WEIR_FLEET_CLOSED;
     struct weir_fleet_limit *limit = fleet_limit_of(fleet, &o);

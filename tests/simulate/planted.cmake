@@ -58,42 +58,33 @@ weir_plant_fleet(who_waits_has_no_deadline LEASED
     [[    timer_set(&w->timers, &q->timer, UINT64_MAX, now_ns);]])
 
 weir_plant_fleet(the_bucket_refills_what_is_outstanding LEASED
-    [[        u, r = at_least(p, u, r, 0)
-        if lease and]] [[        if lease and]])
+    [[        local h = held < quota and held or quota
+        x = h * b
+        local h_r = x % PARTS
+        local h_u = h * a + (x - h_r) / PARTS
+]] [[        local h_r, h_u = 0, 0
+]])
 
 weir_plant_fleet(an_expired_lease_counts_as_unused LEASED
-    [[            u, r = at_least(p, u, r, p.marks[1].at - now)
-            drop(p, 1)]]
-    [[            local bu, br = times(p.marks[1].units, p.a, p.b)
-            u, r = carry(u - bu, r - br)
-            drop(p, 1)]])
+    [[        held, leases, first = held - marks[first + 1], ]]
+    [[        u = u - marks[first + 1] * a
+        held, leases, first = held - marks[first + 1], ]])
 
 weir_plant_fleet(a_lease_that_is_over_can_be_returned LEASED
-    [[            end
-        end
-        return u, r
-    end
-
-    local function leased_lead(p)]]
-    [[            end
-        end
-        local bu, br = times(lease.back, p.a, p.b)
-        u, r = carry(u - bu, r - br)
-        return u < 0 and 0 or u, u < 0 and 0 or r
-    end
-
-    local function leased_lead(p)]])
+    [[        keep = kept and keep or 0
+        -- Decide]]
+    [[        u = kept and u or u > back * a and u - back * a or 0
+        keep = kept and keep or 0
+        -- Decide]])
 
 weir_plant_fleet(what_is_outstanding_never_expires LEASED
-    [[        while p.marks[1] and p.marks[1].at <= now do]]
-    [[        while p.marks[1] and p.marks[1].at <= now - CENTURY do]])
+    [[    while good and first <= n and marks[first] <= now do]]
+    [[    while good and first <= n and marks[first] <= now - 3155760000000000 do]])
 
 # Too careful is wrong, too.
 weir_plant_fleet(a_lease_that_is_renewed_counts_as_spent LEASED
-    [[                local bu, br = times(lease.back, p.a, p.b)
-                u, r = carry(u - bu, r - br)]]
-    [[                local bu, br = times(lease.keep, p.a, p.b)
-                u, r = carry(u + bu, r + br)]])
+    [[                    u, r = u - back * a - (x - back_r) / PARTS, r - back_r]]
+    [[                    u = u + keep * a]])
 
 weir_plant_fleet(a_reset_forgets_what_is_outstanding LEASED
     [[            if p.outstanding > 0 then
@@ -101,10 +92,10 @@ weir_plant_fleet(a_reset_forgets_what_is_outstanding LEASED
                 p.u]])
 
 weir_plant_fleet(a_lease_outlives_its_window LEASED
-    [[lease.mark > 0 and lease.mark == ending(p)]] [[lease.mark > 0]])
+    [[if lease and ARGV[10] + 0 == ends then]] [[if lease and ARGV[10] + 0 > 0 then]])
 
 weir_plant_fleet(a_lease_takes_what_is_not_there LEASED
-    [[floor((p.quota - p.count - taken) / SHARE)]] [[floor((p.quota - taken) / SHARE)]])
+    [[math.floor((quota - count - units) / 8)]] [[math.floor((quota - units) / 8)]])
 
 weir_plant_fleet(a_delta_is_lost_with_its_exchange SYNCED
     [[    k->again = !sync_delta_is_empty(d);]] [[    k->again = false;]])

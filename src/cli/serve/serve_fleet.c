@@ -72,6 +72,8 @@ static bool take_file(const struct serve_settings *s, struct weir_fleet_options 
     }
     o->deadline_ns = config.store.deadline_ns;
     o->fleet_size = config.store.fleet_size;
+    o->memory_high = config.store.memory_high != 0 ? (unsigned)config.store.memory_high
+                                                   : WEIR_FLEET_MEMORY_IGNORED;
     problems_finish(&problems);
     config_finish(&config);
     return good;

@@ -303,7 +303,8 @@ struct store_config {
     struct text sentinel_user;
     struct text prefix;
     uint64_t deadline_ns;
-    uint64_t fleet_size; /* 0: auto */
+    uint64_t fleet_size;  /* 0: auto */
+    uint64_t memory_high; /* percent; 0: off */
     struct networks networks;
     struct store_tls_config tls;
 };

@@ -235,7 +235,8 @@ static const struct field limit_fields[] = {
      &type_ban, LIMIT(ban), .unset = "none", .section = &section_ban},
     {"on_full", "evict, deny or allow",
      "what happens when there is no room for a new key: another key is forgotten, or the request "
-     "is denied, or it is allowed and not counted",
+     "is denied, or it is allowed and not counted. Of a limit in a store that is nearly full "
+     "(memory_high of store): this node's share decides, or the request is denied, or allowed",
      &type_choice, LIMIT(on_full), .initial = "evict", .choices = limit_on_full_names,
      .change = CHANGE_KEYS},
     {"on_missing", "skip or deny", "what happens when a request lacks a part of the key",

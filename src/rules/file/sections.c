@@ -431,6 +431,11 @@ static const struct field store_fields[] = {
     {"fleet_size", "auto or a count from 1 to 1M",
      "the number of nodes that share a limit while the store does not answer", &type_count,
      STORE(fleet_size), .initial = "auto", .zero = "auto", .least = 1, .most = FLEET_SIZE_MAX},
+    {"memory_high", "off or a percentage from 1 to 100",
+     "the percentage of the store's maxmemory from which keys that are not in the store are "
+     "decided "
+     "by this node, by on_full of their limit; off: the store is not asked for its memory",
+     &type_count, STORE(memory_high), .initial = "90", .zero = "off", .least = 1, .most = 100},
     {"networks", "networks such as 10.0.0.0/8",
      "where the store may be: a master that Sentinels name, or a node that a Cluster names, is "
      "used "

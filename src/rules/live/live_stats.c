@@ -31,6 +31,8 @@ void live_read_counts(const struct remote_ops *ops, const void *remote,
     limit->stats.never = counts.never;
     limit->stats.shadow_denied = counts.shadow_denied;
     limit->remembered = counts.remembered;
+    limit->stats.full_allowed = counts.full_allowed;
+    limit->stats.full_denied = counts.full_denied;
     memcpy(limit->degraded, counts.degraded, sizeof limit->degraded);
 }
 

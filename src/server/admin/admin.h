@@ -61,8 +61,8 @@
  * check),"mode",
  * "connections":{"resp":N,...},"requests":{"resp":N,...},"results":{"allow","deny","error",
  * "overload","other"},"decisions":{"allow","deny","never","shadow_deny"},"store":
- * {"up","nodes","connections","breakers_open","why" (what is wrong; null: nothing, or not for the
- * role check)} (null: no fleet),"memory_bytes","cpu_seconds"}.
+ * {"up","nodes","connections","breakers_open","full","evicted_keys","policy","why" (what is wrong;
+ * null: nothing, or not for the role check)} (null: no fleet),"memory_bytes","cpu_seconds"}.
  *
  * Every change is logged at LEVEL_AUDIT with the client's address and role and what was changed.
  * Errors are problem+json as on the other listener. If rules were refused (422), the problem has

@@ -74,8 +74,8 @@ static const struct {
     {"shadow_denied", offsetof(struct weir_stats, shadow_denied), BY_ALL},
     {"evicted", offsetof(struct weir_stats, evicted), BY(WEIR_RULES_LOCAL)},
     {"reclaimed", offsetof(struct weir_stats, reclaimed), BY(WEIR_RULES_LOCAL)},
-    {"full_denied", offsetof(struct weir_stats, full_denied), BY(WEIR_RULES_LOCAL)},
-    {"full_allowed", offsetof(struct weir_stats, full_allowed), BY(WEIR_RULES_LOCAL)},
+    {"full_denied", offsetof(struct weir_stats, full_denied), BY_ALL},
+    {"full_allowed", offsetof(struct weir_stats, full_allowed), BY_ALL},
 };
 
 static json_t *number_or_null(bool known, uint64_t number)

@@ -1,7 +1,9 @@
 /* Routes about the state of the server: its status, metrics for Prometheus,
  * the keys denied most. */
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/atomic.h"
@@ -72,6 +74,21 @@ static json_t *config_of(struct weir_rules *rules)
     return path != NULL ? path : json_null();
 }
 
+/* Returns the maxmemory-policy of the endpoints: each once, with commas; "" if none is known. */
+static json_t *policy_of(const struct fleet_numbers *fleet)
+{
+    char names[256] = "";
+    size_t len = 0;
+    for (size_t i = 0; i < fleet->endpoints_count; i++) {
+        const char *policy = fleet->endpoints[i].policy;
+        if (policy != NULL && policy[0] != 0 && strstr(names, policy) == NULL) {
+            len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len > 0 ? "," : "",
+                                    policy);
+        }
+    }
+    return json_string(names);
+}
+
 /* Returns the state of the store that a fleet shares; null without a fleet. The text about what is
  * wrong with it names addresses, and is for the role admin. */
 static json_t *store_of(const struct exchange *x, const struct fleet_numbers *fleet)
@@ -84,9 +101,10 @@ static json_t *store_of(const struct exchange *x, const struct fleet_numbers *fl
     if (x->server->fleet.fleet == NULL) {
         return json_null();
     }
-    return json_pack("{s:b, s:I, s:I, s:I, s:s?}", "up", fleet->up != 0, "nodes",
+    return json_pack("{s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:s?}", "up", fleet->up != 0, "nodes",
                      (json_int_t)fleet->nodes, "connections", (json_int_t)fleet->links,
-                     "breakers_open", open, "why",
+                     "breakers_open", open, "full", (json_int_t)fleet->full, "evicted_keys",
+                     (json_int_t)fleet->evicted, "policy", policy_of(fleet), "why",
                      x->role >= ROLE_ADMIN && why[0] != 0 ? why : NULL);
 }
 

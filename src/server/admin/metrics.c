@@ -74,7 +74,9 @@ static const struct metric metrics[] = {
         "New keys of a limit that needed the slot of another key, by what happened: a key in use "
         "was forgotten (evicted), a fresh key was forgotten (reclaimed), or the table "
         "was full and the new key was denied (full_denied) or allowed without a charge "
-        "(full_allowed).",
+        "(full_allowed). Of a shared limit: keys that a full store does not have, denied or "
+        "allowed "
+        "by this node.",
         "kind", {"evicted", LIMIT(stats.evicted)}, {"reclaimed", LIMIT(stats.reclaimed)},
         {"full_denied", LIMIT(stats.full_denied)}, {"full_allowed", LIMIT(stats.full_allowed)}),
     /* rules */
@@ -122,6 +124,22 @@ static const struct metric metrics[] = {
         "outside of store.networks."),
     ONE("weir_breaker_open", OF_ENDPOINT, ENDPOINT(open),
         "1 if the breaker of an endpoint is open, so that no calls are sent to it, otherwise 0."),
+    ONE("weir_store_memory_bytes", OF_ENDPOINT, ENDPOINT(memory_bytes),
+        "Memory that an endpoint uses; 0 if it is not known."),
+    ONE("weir_store_memory_max_bytes", OF_ENDPOINT, ENDPOINT(memory_most),
+        "Memory that an endpoint may use (maxmemory); 0 if that is unlimited or not known."),
+    ONE("weir_store_full", OF_ENDPOINT, ENDPOINT(full),
+        "1 if an endpoint uses more than store.memory_high of its memory, so that keys that it "
+        "does "
+        "not have are decided here, by on_full of their limit, otherwise 0."),
+    ONE("weir_store_evicted_keys", OF_ENDPOINT, ENDPOINT(evicted),
+        "Keys that an endpoint has evicted since it started, because its memory was full."),
+    SERIES("weir_store_policy", OF_ENDPOINT,
+           "1 for the kind of maxmemory-policy that an endpoint has: it evicts no keys "
+           "(noeviction, recommended), keys that expire (volatile), or any (allkeys). All are 0 if "
+           "it is not known.",
+           "policy", {"noeviction", ENDPOINT(noeviction)}, {"volatile", ENDPOINT(evicts_volatile)},
+           {"allkeys", ENDPOINT(evicts_all)}),
     ONE("weir_store_duration_seconds", OF_STORE, ALL(fleet.took),
         "Time from a call of the store to its reply."),
     ONE("weir_store_calls_total", OF_STORE, ALL(fleet.calls), "Calls of the store."),

@@ -231,6 +231,10 @@ struct server {
     unsigned store_quiet;   /* calls of fleet_watch() until a refusal may be logged again */
     unsigned targets_quiet; /* the same for refused addresses, ... */
     uint64_t targets_told;  /* ... and how many of them have been logged */
+    bool policy_told;       /* what was logged about the store's memory */
+    bool full_told;
+    unsigned memory_quiet;
+    uint64_t evicted_told;
     uint64_t pings;         /* number of server_ping() calls */
     uint64_t reloads;       /* successful reloads of the rules */
     uint64_t reloads_failed;

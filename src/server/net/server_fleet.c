@@ -45,6 +45,18 @@ static void read_histogram(const struct histogram *from, struct histogram *to)
     to->sum_ns = load_relaxed(&from->sum_ns);
 }
 
+static void read_memory(const struct endpoint_memory *m, struct fleet_endpoint_numbers *to)
+{
+    to->memory_bytes = m->used_bytes;
+    to->memory_most = m->most_bytes;
+    to->full = m->full;
+    to->evicted = m->evicted;
+    to->noeviction = m->policy == MEMORY_NOEVICTION;
+    to->evicts_volatile = m->policy >= MEMORY_VOLATILE_TTL && m->policy < MEMORY_ALLKEYS_LRU;
+    to->evicts_all = m->policy >= MEMORY_ALLKEYS_LRU;
+    to->policy = memory_policy_name(m->policy);
+}
+
 /* Reads the endpoints. Returns true if at least one is worth calling. Sentinels that answer are
  * not a store while there is no master. */
 static bool read_endpoints(const struct weir_fleet *fleet, struct fleet_numbers *n)
@@ -53,9 +65,14 @@ static bool read_endpoints(const struct weir_fleet *fleet, struct fleet_numbers 
     size_t count = fleet_endpoints(fleet, seen, FLEET_ENDPOINTS);
     bool worth = false;
     n->endpoints_count = count < FLEET_ENDPOINTS ? count : FLEET_ENDPOINTS;
+    n->full = 0;
+    n->evicted = 0;
     for (size_t i = 0; i < n->endpoints_count; i++) {
         memcpy(n->endpoints[i].name, seen[i].endpoint, sizeof n->endpoints[i].name);
         n->endpoints[i].open = seen[i].open;
+        read_memory(&seen[i].memory, &n->endpoints[i]);
+        n->full += seen[i].memory.full;
+        n->evicted += seen[i].memory.evicted;
         worth = worth || (seen[i].calls && !seen[i].open);
     }
     return worth;
@@ -168,6 +185,43 @@ static void tell_certificates(struct server *server, const struct fleet_numbers 
     }
 }
 
+/* Returns an endpoint that would evict keys if its memory were full, or NULL. Without maxmemory a
+ * policy has no effect. */
+static const struct fleet_endpoint_numbers *evicting(const struct fleet_numbers *n)
+{
+    for (size_t i = 0; i < n->endpoints_count; i++) {
+        const struct fleet_endpoint_numbers *e = &n->endpoints[i];
+        if (e->memory_most != 0 && (e->evicts_volatile | e->evicts_all) != 0) {
+            return e;
+        }
+    }
+    return NULL;
+}
+
+/* Warns once of a policy by which keys of limits may be evicted, when keys were evicted, and when the
+ * store becomes full, as rarely as above. */
+static void tell_memory(struct server *server, const struct fleet_numbers *n)
+{
+    const struct fleet_endpoint_numbers *e = evicting(n);
+    if (e != NULL && !server->policy_told) {
+        LOG(LEVEL_WARNING,
+            "the store evicts keys when its memory is full, and their limits begin anew; "
+            "recommended is maxmemory-policy noeviction",
+            LOG_STRING("endpoint", e->name), LOG_STRING("policy", e->policy));
+        server->policy_told = true;
+    }
+    if (server->memory_quiet > 0) {
+        server->memory_quiet--;
+    } else if (n->evicted > server->evicted_told || (n->full != 0 && !server->full_told)) {
+        LOG(LEVEL_WARNING,
+            "the memory of the store is nearly full: on_full decides keys that are not in it",
+            LOG_COUNT("endpoints", n->full), LOG_COUNT("evicted_keys", n->evicted));
+        server->memory_quiet = LOOKS_APART;
+    }
+    server->full_told = n->full != 0;
+    server->evicted_told = n->evicted;
+}
+
 void fleet_watch(struct server *server)
 {
     static struct fleet_numbers n; /* large; used by one thread only */
@@ -186,4 +240,5 @@ void fleet_watch(struct server *server)
     tell_refusals(server, &n);
     tell_targets(server, &n);
     tell_certificates(server, &n);
+    tell_memory(server, &n);
 }

@@ -11,6 +11,13 @@
 struct fleet_endpoint_numbers {
     char name[300]; /* host:port */
     uint64_t open;  /* 1: its breaker is open */
+    /* As the endpoint last said by INFO; 0 where it is not known. */
+    uint64_t memory_bytes;
+    uint64_t memory_most; /* maxmemory */
+    uint64_t full;        /* 1: above store.memory_high */
+    uint64_t evicted;
+    uint64_t noeviction, evicts_volatile, evicts_all; /* 1 for its policy */
+    const char *policy;                               /* "" if it is not known */
 };
 
 struct fleet_numbers {
@@ -23,6 +30,8 @@ struct fleet_numbers {
     uint64_t targets_refused;
     char last_refused[128]; /* "": none */
     struct sync_counts synced;
+    uint64_t full;                  /* endpoints that are full */
+    uint64_t evicted;               /* keys that the endpoints have evicted */
     struct weir_error certificates; /* why changed ones are not used; text "": they are */
     struct weir_error why;          /* what is wrong with the store; text "": no known trouble */
     struct histogram took;

@@ -18,7 +18,8 @@ static struct group *group_of(struct lease_question *q)
 
 /* ---- the end of calls ---- */
 
-static void tell(struct list *ended, uint64_t now_ns)
+/* Tells the questions that waited for a call. full: the store does not have the key and is full. */
+static void tell(struct list *ended, bool full, uint64_t now_ns)
 {
     struct lease_question *q;
     while ((q = lease_question_next(ended)) != NULL) {
@@ -26,6 +27,8 @@ static void tell(struct list *ended, uint64_t now_ns)
         if (q->state == LEASE_DECIDED) {
             g->answer.limit = g->piece;
             group_answered(g, now_ns);
+        } else if (full) {
+            group_full(g, 1, now_ns);
         } else {
             group_failed(g, now_ns);
         }
@@ -55,6 +58,8 @@ static void on_lease(void *arg, enum client_end end, const struct store_reply *r
     struct store *s = f->store;
     struct group *g = group_of(f->lease.question);
     struct list ended;
+    uint64_t absent;
+    bool full = end == CLIENT_REPLIED && script_says_full(reply, 1, &absent);
     list_init(&ended);
     bool replied = end_call(s->shared->keys, &f->lease.call, end, reply, now_ns,
                             g != NULL ? &g->answer : NULL);
@@ -64,10 +69,12 @@ static void on_lease(void *arg, enum client_end end, const struct store_reply *r
         g->answer.limit = g->piece;
         g->stamp_us = lease_stamp(reply);
         group_answered(g, now_ns);
+    } else if (g != NULL && full) {
+        group_full(g, absent, now_ns);
     } else if (g != NULL) {
         group_failed(g, now_ns);
     }
-    tell(&ended, now_ns);
+    tell(&ended, full, now_ns);
 }
 
 void send_lease_tick(struct store *s, uint64_t now_ns)
@@ -75,7 +82,7 @@ void send_lease_tick(struct store *s, uint64_t now_ns)
     struct list ended;
     list_init(&ended);
     lease_waits_tick(&s->waits, now_ns, &ended);
-    tell(&ended, now_ns);
+    tell(&ended, false, now_ns);
 }
 
 /* ---- sending ---- */
@@ -91,8 +98,8 @@ static int put(struct store *s, const struct lease_call *call, uint64_t deadline
         return WEIR_EIO; /* the question has waited too long */
     }
     lease_put_arguments(call, send_fresh(s), &count);
-    return send_call(s, send_slot(s, &call->key), lease_script(&store_scripts, call), count,
-                     deadline_ns, now_ns, on_lease, f);
+    return send_creating(s, send_slot(s, &call->key), lease_script(&store_scripts, call), count,
+                         deadline_ns, now_ns, on_lease, f);
 }
 
 /* lease_send_fn */

@@ -40,15 +40,35 @@ static void send_apart(const struct sync_sent *x, uint64_t now_ns)
     }
 }
 
+/* The memory of the store is nearly full, and it has no room for keys that it does not have (C7). Those
+ * exchanges are lost; the others are sent again. */
+static void send_present(struct sync_sent *x, uint64_t absent, uint64_t now_ns)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < x->n; i++) {
+        if ((absent >> i & 1) != 0) {
+            sync_lost(x->store->shared->keys, &x->calls[i], now_ns);
+        } else {
+            x->calls[n++] = x->calls[i];
+        }
+    }
+    if (n > 0) {
+        send(x->store, x->calls, n, now_ns);
+    }
+}
+
 static void on_sync(void *arg, enum client_end end, const struct store_reply *reply,
                     uint64_t now_ns)
 {
     struct sync_sent *x = arg;
     bool replied = end == CLIENT_REPLIED;
+    uint64_t absent;
     if (replied && reply->type == ':' && reply->n == (size_t)x->n * SYNC_INTEGERS) {
         hear(x, reply, now_ns);
     } else if (replied && reply->refusal == STORE_REFUSED && x->n > 1 && !x->store->closing) {
         send_apart(x, now_ns);
+    } else if (replied && script_says_full(reply, x->n, &absent) && !x->store->closing) {
+        send_present(x, absent, now_ns);
     } else {
         lose(x->store->shared->keys, x->calls, x->n, now_ns);
     }
@@ -66,8 +86,8 @@ static void send(struct store *s, const struct sync_call *calls, unsigned n, uin
         x->n = n;
         memcpy(x->calls, calls, n * sizeof *calls);
         sync_put_arguments(calls, n, send_fresh(s), &count);
-        e = send_call(s, send_slot(s, &calls->key), sync_script(&store_scripts, calls), count,
-                      send_unawaited(s, now_ns), now_ns, on_sync, x);
+        e = send_creating(s, send_slot(s, &calls->key), sync_script(&store_scripts, calls), count,
+                          send_unawaited(s, now_ns), now_ns, on_sync, x);
     }
     if (e != 0) {
         free(x);

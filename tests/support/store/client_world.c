@@ -167,6 +167,7 @@ int world_call(struct client_world *w, struct world_call *call, const char *key,
         .slot = cluster_slot(part.key),
         .script = script_for(&store_scripts, &part, 1),
         .count = script_put_arguments(&b, REMOTE_CHECK, &part, 1),
+        .creates = true,
         .deadline_ns = deadline,
     };
     c.arguments = buffer_text(&b);
