@@ -6,7 +6,7 @@
 #define DB_MOST 65535
 #define EXPECTED                                                                                   \
     "redis://host:port[,host:port...][/db], redis-sentinel://host:port,.../mastername or "         \
-    "redis-cluster://host:port,..., for TLS with rediss instead of redis"
+    "redis-cluster://host:port,... (TLS: rediss)"
 
 static const struct {
     const char *scheme;

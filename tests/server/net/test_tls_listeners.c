@@ -256,7 +256,7 @@ static void a_handshake_that_does_not_end_is_cut_off(void **state)
     o.request_ms = 100;
     start(&o);
     for (size_t sent = 0; sent < sizeof begin; sent += sizeof begin - 1) {
-        int fd = admin_connect(&world);
+        int fd = admin_connect(&world, 1);
         assert_int_equal(send(fd, begin, sent, MSG_NOSIGNAL), sent);
         assert_int_equal(recv(fd, &byte, 1, 0), 0); /* waits for up to a minute */
         (void)close(fd);
