@@ -116,7 +116,7 @@ static void errors_in_a_url_are_reported(void **state)
 {
     assert_refused("", "the store's URL is ''");
     assert_refused("localhost:6379", "'localhost:6379', expected redis://");
-    assert_refused("redisss://a", "for TLS with rediss instead of redis");
+    assert_refused("redisss://a", "(TLS: rediss)");
     assert_refused("redis://", "the host is ''");
     assert_refused("redis://a,", "the host is ''");
     assert_refused("redis://,a", "the host is ''");
