@@ -421,6 +421,28 @@ limits:
     shutil.rmtree(folder, ignore_errors=True)
 
 
+# ---- TLS ----
+
+def a_secure_channel_is_verified_and_answered():
+    folder = tempfile.mkdtemp()
+    cert, key = os.path.join(folder, "cert.pem"), os.path.join(folder, "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", "/CN=weir", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert],
+                   check=True, stderr=subprocess.DEVNULL)
+    w = World("--tls-cert", cert, "--tls-key", key)
+    with open(cert, "rb") as f:
+        trust = grpc.ssl_channel_credentials(f.read())
+    with grpc.secure_channel(w.server.address("grpc"), trust) as channel:
+        limiter = limiter_pb2_grpc.LimiterStub(channel)
+        futures = [limiter.Check.future(v1.CheckRequest(limit="api", key=["k"]), timeout=PATIENCE) for _ in range(300)]
+        assert sum(f.result().verdict == v1.VERDICT_ALLOW for f in futures) == 100
+    with grpc.secure_channel(w.server.address("grpc"), grpc.ssl_channel_credentials()) as channel:
+        refused(grpc.StatusCode.UNAVAILABLE, "", lambda: limiter_pb2_grpc.LimiterStub(channel).Check(
+            v1.CheckRequest(limit="api", key=["k"]), timeout=PATIENCE))
+    w.close()
+    shutil.rmtree(folder)
+
+
 # ---- the description ----
 
 def the_proto_file_is_the_one_that_the_rows_make():
