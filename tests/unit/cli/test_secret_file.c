@@ -8,7 +8,7 @@
 #include "support/engine/unit_limiter.h"
 
 #define SERVERS 4
-#define ROUNDS 2000
+#define ROUNDS 500
 
 /* A server that starts again and again, beside others that have the same folder. */
 static void write_and_read(unsigned index, void *arg)
