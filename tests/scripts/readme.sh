@@ -36,8 +36,8 @@ ln -s "$WEIR_BUILD_DIR/weir" "$dir/build/weir"
 cd "$dir"
 export XDG_RUNTIME_DIR="$dir/run"
 unset RUNTIME_DIRECTORY
-build/weir serve --config examples/rules.yaml --threads 1 --resp 127.0.0.1:0 --http 127.0.0.1:0 --admin 127.0.0.1:0 \
-    >"$dir/addresses" 2>"$dir/log" &
+build/weir serve --config examples/rules.yaml --threads 1 --max-age 0 --resp 127.0.0.1:0 --http 127.0.0.1:0 \
+    --admin 127.0.0.1:0 >"$dir/addresses" 2>"$dir/log" &
 server=$!
 for _ in $(seq 600); do
     ! grep -q ' info started ' "$dir/log" || break
