@@ -161,7 +161,7 @@ WEIR_API const char *weir_version(void);
  * period" need not be aligned.
  */
 enum weir_algorithm {
-    WEIR_TOKEN_BUCKET = 1,   /* at most burst + rate*t in any interval t */
+    WEIR_TOKEN_BUCKET = 1,   /* GCRA: at most burst + rate*t in any interval t */
     WEIR_LEAKY_BUCKET = 2,   /* a queue that is served at the rate; answers carry a delay. At most
                                 1 + undelayed + rate*t are released in any interval t */
     WEIR_FIXED_WINDOW = 3,   /* count per UTC-aligned period, or calendar month */
@@ -460,7 +460,7 @@ WEIR_API int weir_check_several_at(const struct weir_part *parts, size_t n, uint
                                    struct weir_answer *answer);
 
 /*
- * Decides by a token bucket whose numbers come with the question: one unit per interval_ns, and
+ * Decides by GCRA: a token bucket whose numbers come with the question, one unit per interval_ns and
  * burst units at once. A key keeps its state when they change. This is for protocols that carry the
  * limit in each call. w is a token_bucket limiter that provides the table, and the time that its
  * own burst takes to refill bounds burst * interval_ns.

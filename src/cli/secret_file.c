@@ -41,7 +41,7 @@ static bool name_of(const char *address, char name[NAME_MAX + 1])
         from = real;
         n += (size_t)snprintf(name + n, NAME_MAX + 1 - n, "unix:");
     }
-    for (; *from != 0 && n + 3 + strlen(".secret") <= NAME_MAX; from++) {
+    for (; *from != 0 && n + 3 + strlen("..secret") <= NAME_MAX; from++) {
         bool plain = *from != '/' && *from != '%';
         n += (size_t)snprintf(name + n, NAME_MAX + 1 - n, plain ? "%c" : "%%%02X",
                               (unsigned char)*from);
@@ -109,14 +109,16 @@ static bool write_all(int fd, const char *secret)
 }
 
 /* Writes a new file and renames it, so that readers see all of it or nothing, and a link that was
- * there is not followed. */
+ * there is not followed. Other servers may do the same in this folder: the draft has the name of the
+ * file, which they do not have. */
 static bool write_in(const char *folder, const char *name, const char *secret)
 {
-    static const char draft[] = ".admin.secret.new";
+    char draft[NAME_MAX + 2];
     int at = open_folder(folder);
     if (at < 0) {
         return false;
     }
+    (void)snprintf(draft, sizeof draft, ".%s", name);
     (void)unlinkat(at, draft, 0);
     int fd = openat(at, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     bool made = fd >= 0 && write_all(fd, secret) && renameat(at, draft, at, name) == 0;

@@ -27,7 +27,7 @@
 #define PATIENCE_MS 60000
 
 static const char rules[] =
-    "store: {url: 'redis://overridden', deadline: 100ms}\n"
+    "store: {url: 'redis://overridden', deadline: 100ms, memory_high: off}\n"
     "limits:\n"
     "  - {name: open, key: [user], rate: 1M/day, on_store_failure: open}\n"
     "  - {name: shut, key: [user], rate: 1M/day, on_store_failure: closed}\n";
@@ -223,7 +223,7 @@ static void the_log_tells_once_that_the_store_has_gone_or_come_back(void **state
     assert_int_equal(count_in_log(0, "the store is there"), there + 1);
 }
 
-/* The store still answers PING. */
+/* The store still answers PING. Its memory is not watched (memory_high), so that calls are refused. */
 static void a_store_that_refuses_every_call_is_away_and_stays_so(void **state)
 {
     await_calm();

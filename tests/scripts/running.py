@@ -232,32 +232,6 @@ def without_http_it_prints_commands_for_resp():
     assert s.ended() == 0
 
 
-def what_the_readme_says_to_type_works():
-    def read(name):
-        with open(os.path.join(os.environ["WEIR_SOURCE_DIR"], name)) as f:
-            return f.read()
-    readme = read("README.md")
-    s = Server("--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0",
-               rules=read("packaging/weir.yaml"))
-    ports = {"6380": "resp", "8080": "http", "8082": "admin"}
-    typed = 0
-    for title in "## Serve", "## Operate it":
-        block = readme.split(title + "\n")[1].split("```sh\n")[1].split("```")[0]
-        for line in block.splitlines():
-            command = re.sub("|".join(ports), lambda m: s.address(ports[m.group(0)]).rsplit(":", 1)[1], line)
-            command = command.replace("build/weir ctl", WEIR + " ctl --admin " + s.address("admin"))
-            for word in "ask", "check":
-                command = command.replace("build/weir " + word, WEIR + " " + word + " --http " + s.address("http"))
-            command = command.replace("localhost", "127.0.0.1")
-            if not command.startswith(("redis-cli ", "curl ", WEIR + " ctl", WEIR + " ask", WEIR + " check")) or not shutil.which(command.split()[0]):
-                continue
-            done = run(s, command)
-            assert done.returncode == 0 and b"ERR" not in done.stdout, (line, done)
-            typed += 1
-    assert typed >= 6, typed
-    s.stop()
-
-
 # ---- reloads ----
 
 def swap_link(folder, name, to):
