@@ -62,7 +62,7 @@ static bool divide_window(const struct weir_options *whole, uint64_t nodes, stru
     o->offset_ns = 0;
     o->align = 0;
     u128 units = (u128)o->count * nodes;
-    if (units > UINT64_MAX) {
+    if (units > UINT64_MAX || whole->count == 0) {
         return false;
     }
     if (whole->period_ns == WEIR_MONTH && units <= whole->count) {

@@ -235,8 +235,8 @@ struct server {
     bool full_told;
     unsigned memory_quiet;
     uint64_t evicted_told;
-    uint64_t pings;         /* number of server_ping() calls */
-    uint64_t reloads;       /* successful reloads of the rules */
+    uint64_t pings;   /* number of server_ping() calls */
+    uint64_t reloads; /* successful reloads of the rules */
     uint64_t reloads_failed;
     uint64_t renewals; /* of the certificate, and those that failed */
     uint64_t renewals_failed;
