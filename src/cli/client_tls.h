@@ -10,7 +10,7 @@
 
 #define CLIENT_ADDRESS_MAX 512
 
-/* What the options say; NULL: not given. Zeroed at first. */
+/* The values of the options for TLS; NULL: not given. Starts zeroed. */
 struct client_tls {
     const char *ca;
     const char *cert;

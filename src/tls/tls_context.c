@@ -21,7 +21,7 @@
 
 enum { CA, CERT, KEY, FILES };
 
-/* What tells one state of a file from another. All zero: there is no file. */
+/* Identifies the state of a file: a changed file has another stamp. All zero: there is no file. */
 struct stamp {
     dev_t device;
     ino_t inode;

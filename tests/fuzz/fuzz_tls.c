@@ -1,5 +1,5 @@
 /*
- * What arrives at a TLS server. The first byte chooses the size of the pieces, and what the other
+ * Gives bytes to a TLS server. The first byte chooses the size of the pieces, and what the other
  * bytes are: the whole connection, bytes after a good handshake, or a text that a client sends,
  * which arrives as it was through a small buffer. How bytes are cut changes nothing about the
  * result; a session that has failed stays so; plaintext comes only after a handshake; bytes that

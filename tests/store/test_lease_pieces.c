@@ -22,7 +22,7 @@
 
 static struct store_redis redis;
 
-/* What a node holds. */
+/* The lease that a node holds. */
 struct holder {
     uint64_t mark, held, left;
 };

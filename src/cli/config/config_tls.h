@@ -1,4 +1,4 @@
-/* What `weir config check` says about TLS on listeners. */
+/* Messages of `weir config check` about TLS on listeners. */
 #ifndef WEIR_CLI_CONFIG_CONFIG_TLS_H
 #define WEIR_CLI_CONFIG_CONFIG_TLS_H
 

@@ -2,7 +2,7 @@
 #ifndef WEIR_RULES_LIVE_ASK_H
 #define WEIR_RULES_LIVE_ASK_H
 
-#include "rules/live/ban.h"
+#include "rules/live/live_ban.h"
 #include "rules/live/live.h"
 
 /* The caller that waits for an answer that comes later. */

@@ -4,7 +4,7 @@
  */
 #include "base/error.h"
 #include "rules/compiled/holder.h"
-#include "rules/live/ban.h"
+#include "rules/live/live_ban.h"
 
 /* Returns the number of the alternative of a part that `by` names ("b" or "b,d"), or 0, the first
  * one. Counts the names that it finds in *used. */

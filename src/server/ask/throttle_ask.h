@@ -28,7 +28,7 @@ struct throttle {
 int throttle_ask_fleet(struct asker *asker, const struct throttle *t, struct text key,
                        struct answer *answer);
 
-/* Of operation_rows. */
+/* Runs OPERATION_THROTTLE, for its row in operation_rows. */
 int throttle_run(struct asker *asker, enum operation operation, const struct ask *ask,
                  struct answer *answer, struct weir_error *error);
 

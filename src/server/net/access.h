@@ -81,8 +81,8 @@ bool access_has_secrets(struct access *access, enum role role);
 bool access_has_files(const struct access *access);
 
 /*
- * What a connection keeps about the secret and the certificate that it has shown; all zero if there
- * is none yet. Its role is found once, and again whenever the secrets have changed, so
+ * The connection keeps this about the secret and the certificate that its client has shown; all zero
+ * if there is none yet. Its role is found once, and again whenever the secrets have changed, so
  * that a connection whose secret is no longer valid loses the role.
  */
 struct access_pass {

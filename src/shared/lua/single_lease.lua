@@ -105,7 +105,7 @@ if ARGV[1] == 'lease' then
         local retry = allowed and 0 or u - limit_u + (r > limit_r and 1 or 0)
         local granted, fresh = 0, 0
         if allowed then
-            -- What a new lease gets: as `most` of leased_bucket.lua says.
+            -- A new lease gets as much as `most` of leased_bucket.lua says.
             local left_u, left_r = limit_u - u, limit_r - r
             if left_r < 0 then
                 left_u, left_r = left_u - 1, left_r + PARTS

@@ -13,8 +13,8 @@
  *
  * holder->denials changes while the gate is closed, so these functions are called inside the gate.
  */
-#ifndef WEIR_RULES_LIVE_BAN_H
-#define WEIR_RULES_LIVE_BAN_H
+#ifndef WEIR_RULES_LIVE_LIVE_BAN_H
+#define WEIR_RULES_LIVE_LIVE_BAN_H
 
 #include "rules/live/live.h"
 

@@ -1,4 +1,4 @@
-#include "rules/live/ban.h"
+#include "rules/live/live_ban.h"
 
 #include <stdio.h>
 #include <stdlib.h>
