@@ -15,7 +15,7 @@ MAKEFLAGS += --no-print-directory
 make_preset = mkdir -p build; cmake --preset $(1) >build/configure-$(1).log 2>&1 </dev/null || { cat build/configure-$(1).log; exit 1; }; \
 	cmake --build $(2) -j $(JOBS) --target $(3)
 
-.PHONY: build run test test-sanitize test-asan test-tsan test-long fuzz bench bench-server bench-fleet lint format coverage openapi proto schema install clean help
+.PHONY: build run test test-sanitize test-asan test-tsan test-long fuzz bench bench-server bench-fleet bench-peers lint format coverage openapi proto reference schema install clean help
 
 build: ## build the library and the program (build/weir)
 	@scripts/setup build
@@ -63,6 +63,10 @@ bench-fleet: build ## measure decisions of a shared store next to redis-benchmar
 	@scripts/setup bench
 	@bench/fleet $(ARGS) </dev/null
 
+bench-peers: build ## measure the server next to other rate limiters (ARGS=--help names them)
+	@scripts/setup bench
+	@bench/peers $(ARGS) </dev/null
+
 lint: ## format, layers, pictures, everything built by clang -Werror, clang-tidy, shell scripts
 	@scripts/setup build test lint
 	@$(call make_preset,clang,build/clang,all test-programs)
@@ -79,11 +83,15 @@ coverage: ## which lines the tests reach (build/coverage/report.txt)
 	@gcovr -r . -f src/ --object-directory build/coverage --exclude-throw-branches -o build/coverage/report.txt
 	@tail -n 4 build/coverage/report.txt
 
-openapi: build ## write docs/openapi.json anew, after operations or openapi_base.json have changed
-	@build/make_manual --openapi >docs/openapi.json
+openapi: build ## write docs/reference/openapi.json anew, after operations or openapi_base.json have changed
+	@build/make_manual --openapi >docs/reference/openapi.json
 
 proto: build ## write proto/weir/v1/limiter.proto anew, after operations have changed
 	@build/make_manual --proto >proto/weir/v1/limiter.proto
+
+reference: build ## write docs/reference/{metrics,rules}.md anew, after metrics or keys of the rule file have changed
+	@build/make_manual --metrics >docs/reference/metrics.md
+	@build/make_manual --rules >docs/reference/rules.md
 
 schema: build ## write schema/weir.schema.json anew, after keys of the rule file have changed
 	@build/make_manual --schema >schema/weir.schema.json

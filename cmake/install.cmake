@@ -35,10 +35,18 @@ install(FILES include/weir_rules.h include/weir_fleet.h DESTINATION "${CMAKE_INS
 install(TARGETS weir RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(FILES "${PROJECT_BINARY_DIR}/man/weir.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 install(FILES "${PROJECT_BINARY_DIR}/man/weir.yaml.5" DESTINATION "${CMAKE_INSTALL_MANDIR}/man5")
-install(FILES docs/openapi.json DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES "${PROJECT_BINARY_DIR}/man/weir.3" "${PROJECT_BINARY_DIR}/man/weir_rules.3"
+    "${PROJECT_BINARY_DIR}/man/weir_fleet.3" ${WEIR_MAN_LINKS} DESTINATION "${CMAKE_INSTALL_MANDIR}/man3")
+install(FILES "${PROJECT_BINARY_DIR}/completion/weir.bash" RENAME weir
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+install(FILES "${PROJECT_BINARY_DIR}/completion/weir.zsh" RENAME _weir
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/zsh/site-functions")
+install(FILES "${PROJECT_BINARY_DIR}/completion/weir.fish"
+    DESTINATION "${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d")
 install(FILES schema/weir.schema.json DESTINATION "${CMAKE_INSTALL_DATADIR}/weir")
 install(DIRECTORY proto DESTINATION "${CMAKE_INSTALL_DATADIR}/weir")
-install(DIRECTORY docs/guide docs/integrations DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES docs/README.md docs/ARCHITECTURE.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs/guide docs/reference docs/explanation docs/migrate docs/images DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # The units name the program where it is installed, which is known when that happens. For a package: PREFIX=/usr.
 install(CODE "set(weir_units \"${PROJECT_SOURCE_DIR}/packaging\")

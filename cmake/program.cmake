@@ -181,18 +181,45 @@ add_executable(weir-bench ${WEIR_BENCH_SOURCES})
 target_include_directories(weir-bench PRIVATE bench/program)
 target_link_libraries(weir-bench PRIVATE weir_cli)
 
-# The manual pages, from templates and from the rows that the parsers are made of.
-add_executable(make_manual docs/man/manual.c docs/man/proto.c docs/man/schema.c)
+# The manual pages: of the program from templates and from the rows that the parsers are made of, of the libraries from
+# their headers.
+file(GLOB WEIR_MANUAL_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man/*.c")
+add_executable(make_manual ${WEIR_MANUAL_SOURCES})
 target_link_libraries(make_manual PRIVATE weir_cli)
 set(WEIR_MAN_PAGES "")
-foreach(page weir.1 weir.yaml.5)
+function(weir_man_page page source)
     add_custom_command(OUTPUT "man/${page}"
         COMMAND "${CMAKE_COMMAND}" -E make_directory man
-        COMMAND make_manual "${PROJECT_SOURCE_DIR}/docs/man/${page}.in" > "man/${page}"
-        DEPENDS make_manual "docs/man/${page}.in" COMMENT "Making ${page}" VERBATIM)
-    list(APPEND WEIR_MAN_PAGES "${PROJECT_BINARY_DIR}/man/${page}")
+        COMMAND make_manual "${PROJECT_SOURCE_DIR}/${source}" > "man/${page}"
+        DEPENDS make_manual "${source}" COMMENT "Making ${page}" VERBATIM)
+    set(WEIR_MAN_PAGES ${WEIR_MAN_PAGES} "${PROJECT_BINARY_DIR}/man/${page}" PARENT_SCOPE)
+endfunction()
+weir_man_page(weir.1 docs/man/weir.1.in)
+weir_man_page(weir.yaml.5 docs/man/weir.yaml.5.in)
+
+# `man weir_open` finds the page of its header: a page for each function that refers to it.
+set(WEIR_MAN_LINKS "")
+foreach(name weir weir_rules weir_fleet)
+    weir_man_page(${name}.3 include/${name}.h)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "include/${name}.h")
+    file(STRINGS "include/${name}.h" functions REGEX "^WEIR_API .*[ *]weir_[a-z0-9_]+\\(")
+    foreach(line IN LISTS functions)
+        string(REGEX REPLACE "^WEIR_API [^(]*[ *](weir_[a-z0-9_]+)\\(.*" "\\1" function "${line}")
+        file(WRITE "${PROJECT_BINARY_DIR}/man/links/${function}.3" ".so man3/${name}.3\n")
+        list(APPEND WEIR_MAN_LINKS "${PROJECT_BINARY_DIR}/man/links/${function}.3")
+    endforeach()
 endforeach()
-add_custom_target(manual ALL DEPENDS ${WEIR_MAN_PAGES})
+
+# What shells need to complete command lines, printed by the program itself.
+set(WEIR_COMPLETIONS "")
+foreach(shell bash zsh fish)
+    add_custom_command(OUTPUT "completion/weir.${shell}"
+        COMMAND "${CMAKE_COMMAND}" -E make_directory completion
+        COMMAND weir completion ${shell} > "completion/weir.${shell}"
+        DEPENDS weir COMMENT "Making the completion for ${shell}" VERBATIM)
+    list(APPEND WEIR_COMPLETIONS "${PROJECT_BINARY_DIR}/completion/weir.${shell}")
+endforeach()
+add_custom_target(manual ALL DEPENDS ${WEIR_MAN_PAGES} ${WEIR_COMPLETIONS})
 
 # Includes may only fall down the layers: checked in every build, when a source has changed.
 file(GLOB_RECURSE layered CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.[ch]")

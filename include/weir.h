@@ -71,7 +71,7 @@
  * whether the child lives, and may wait for ever for a stripe that it held when it died. Calls of
  * weir_open() and weir_close() for files take turns within a process.
  *
- * Before 1.0 structs may grow with a new minor version. Recompile your program then.
+ * VERSIONS. Before 1.0 structs may grow with a new minor version. Recompile your program then.
  */
 #ifndef WEIR_H
 #define WEIR_H
@@ -90,7 +90,7 @@ extern "C" {
 #endif
 
 #define WEIR_VERSION_MAJOR 0
-#define WEIR_VERSION_MINOR 1
+#define WEIR_VERSION_MINOR 2
 #define WEIR_VERSION_PATCH 0
 
 /* Durations in nanoseconds, the unit of every time in this library. */
@@ -151,14 +151,14 @@ WEIR_API const char *weir_strerror(int code);
 /* Returns the name of an error code, such as "WEIR_EKEY", or "WEIR_E?" for an unknown code. */
 WEIR_API const char *weir_errname(int code);
 
-/* Returns the version of the library, such as "0.1.0". */
+/* Returns the version of the library, such as "0.2.0". */
 WEIR_API const char *weir_version(void);
 
 /* ---- limits ------------------------------------------------------------ */
 
 /*
- * The algorithms. docs/ALGORITHMS.md has formulas, bounds and pictures. "Any interval" or "any
- * period" need not be aligned.
+ * The algorithms. docs/explanation/algorithms.md has formulas, bounds and pictures. "Any interval"
+ * or "any period" need not be aligned.
  */
 enum weir_algorithm {
     WEIR_TOKEN_BUCKET = 1,   /* GCRA: at most burst + rate*t in any interval t */
@@ -262,6 +262,7 @@ struct weir_options {
                             released in any interval t */
 };
 
+/* The initial value of a struct weir_options. */
 #define WEIR_OPTIONS_INIT                                                                          \
     {                                                                                              \
         sizeof(struct weir_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0 \
@@ -340,6 +341,7 @@ enum weir_verdict {
     WEIR_NEVER = 3 /* this cost can never fit */
 };
 
+/* answer.flags: */
 #define WEIR_FLAG_FULL 0x1u    /* the table was full and on_full decided; an ALLOW is not charged */
 #define WEIR_FLAG_BLOCKED 0x2u /* the key is blocked; retry_after_ns lasts at least as long */
 #define WEIR_FLAG_SPURIOUS 0x4u /* several limits: denied only because of a race, and rolled back */
@@ -429,6 +431,7 @@ WEIR_API int weir_ask_batch_at(struct weir *w, const struct weir_question *asks,
 /* The most parts that weir_check_several() takes. */
 #define WEIR_SEVERAL_MAX 32
 
+/* A limiter and a question to it, one of several. */
 struct weir_part {
     struct weir *limiter;
     struct weir_question ask; /* mode CHECK or PEEK, the same in all parts */
@@ -644,10 +647,15 @@ WEIR_API int64_t weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns);
 struct weir_replayer;
 WEIR_API int weir_replay_open(struct weir_replayer **r, int64_t capacity, int64_t window,
                               struct weir_error *error);
+
 /* Returns 1 for allow, 0 for deny; WEIR_EINVAL, WEIR_EKEY, WEIR_ENOMEM. */
 WEIR_API int weir_replay(struct weir_replayer *r, const void *client, size_t client_len,
                          int64_t time);
+
+/* Returns the number of clients that were seen. */
 WEIR_API uint64_t weir_replay_clients(const struct weir_replayer *r);
+
+/* Frees it. NULL is allowed. */
 WEIR_API void weir_replay_close(struct weir_replayer *r);
 
 #ifdef __cplusplus

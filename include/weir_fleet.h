@@ -5,7 +5,9 @@
  *     struct weir_fleet *fleet;
  *     struct weir_fleet_options f = WEIR_FLEET_OPTIONS_INIT;
  *     f.url = "redis://127.0.0.1:6379";
- *     if (weir_fleet_open(&fleet, &f, &error) != 0) { complain(error.text); }
+ *     if (weir_fleet_open(&fleet, &f, &error) != 0) {
+ *         complain(error.text);
+ *     }
  *
  *     struct weir_fleet_limit *limit;
  *     struct weir_fleet_limit_options l = WEIR_FLEET_LIMIT_OPTIONS_INIT;
@@ -17,7 +19,7 @@
  *     weir_fleet_limit_open(&limit, fleet, &l, &error);
  *
  *     struct weir_answer a;
- *     weir_fleet_check(limit, "alice", 5, 1, &a);      // waits for the store, up to the deadline
+ *     weir_fleet_check(limit, "alice", 5, 1, &a); // waits for the store
  *
  * All nodes that use the same store, prefix and name share the limit; they must give it the same numbers.
  *
@@ -52,6 +54,7 @@ struct weir_fleet_limit;
 
 /* ---- the fleet --------------------------------------------------------- */
 
+/* options.flags: the fleet has no thread of its own; see LOOPS. */
 #define WEIR_FLEET_CALLERS_LOOP 0x1u
 
 struct weir_fleet_options {
@@ -89,8 +92,10 @@ struct weir_fleet_options {
     unsigned reserved2; /* 0 */
 };
 
+/* options.memory_high: the store is not asked for its memory. */
 #define WEIR_FLEET_MEMORY_IGNORED 101
 
+/* The initial value of a struct weir_fleet_options. */
 #define WEIR_FLEET_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct weir_fleet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
@@ -142,6 +147,7 @@ struct weir_fleet_limit_options {
     uint64_t sync_ns;       /* 0: 100 ms */
 };
 
+/* The initial value of a struct weir_fleet_limit_options. */
 #define WEIR_FLEET_LIMIT_OPTIONS_INIT                                                              \
     {                                                                                              \
         sizeof(struct weir_fleet_limit_options), 0, WEIR_OPTIONS_INIT, 0, 0, 0, 0                  \
@@ -153,6 +159,8 @@ struct weir_fleet_limit_options {
 WEIR_API int weir_fleet_limit_open(struct weir_fleet_limit **limit, struct weir_fleet *fleet,
                                    const struct weir_fleet_limit_options *options,
                                    struct weir_error *error);
+
+/* Closes a limit. Its pending questions are still answered. NULL is allowed. */
 WEIR_API void weir_fleet_limit_close(struct weir_fleet_limit *limit);
 
 /* Returns the consistency in effect: WEIR_FLEET_EXACT if the limit is too small for leases. */
@@ -206,6 +214,7 @@ struct weir_fleet_stats {
     uint64_t targets_refused; /* announced addresses that were outside of options.networks */
 };
 
+/* Fills *stats. WEIR_EINVAL: an argument is NULL, or the size is wrong. */
 WEIR_API int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *stats);
 
 /* Returns 0 if the store is available, or WEIR_EIO: *error says why it is not, without secrets
@@ -228,9 +237,12 @@ struct weir_ring;
  * found) or WEIR_ENOMEM. */
 WEIR_API int weir_ring_open(struct weir_ring **ring, const char *const *nodes, size_t count,
                             struct weir_error *error);
+
 /* Returns an index in `nodes`. A key is any bytes, also none. May be called from any thread. */
 WEIR_API size_t weir_ring_find(const struct weir_ring *ring, const void *key, size_t key_len);
-WEIR_API void weir_ring_close(struct weir_ring *ring); /* NULL is allowed */
+
+/* Frees a ring. NULL is allowed. */
+WEIR_API void weir_ring_close(struct weir_ring *ring);
 
 #ifdef __cplusplus
 }

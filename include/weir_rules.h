@@ -3,7 +3,9 @@
  *
  *     struct weir_rules *rules;
  *     struct weir_error error;
- *     if (weir_rules_open(&rules, "weir.yaml", NULL, &error) != 0) { complain(error.text); }
+ *     if (weir_rules_open(&rules, "weir.yaml", NULL, &error) != 0) {
+ *         complain(error.text);
+ *     }
  *
  *     struct weir_rules_attribute with[] = {
  *         WEIR_RULES_ATTRIBUTE("path", "/search/cats"),
@@ -11,7 +13,8 @@
  *         WEIR_RULES_ATTRIBUTE("ip", "203.0.113.7"),
  *         WEIR_RULES_ATTRIBUTE("tier", "pro"),
  *     };
- *     struct weir_rules_question q = {.attributes = with, .attributes_count = 4};
+ *     struct weir_rules_question q = {.attributes = with};
+ *     q.attributes_count = 4;
  *     struct weir_rules_answer a;
  *     int e = weir_rules_ask(rules, &q, &a, &error);
  *     if (e == 0 && a.answer.verdict == WEIR_ALLOW) { serve(); }
@@ -165,6 +168,7 @@ struct weir_rules_options {
     void *listed_arg;
 };
 
+/* The initial value of a struct weir_rules_options. */
 #define WEIR_RULES_OPTIONS_INIT                                                                    \
     {                                                                                              \
         sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                      \
@@ -287,7 +291,7 @@ struct weir_rules_question {
 
 /* Why a request was allowed or denied. */
 enum weir_rules_reason {
-    WEIR_REASON_UNMATCHED = 0,  /* allowed: no limit applies */
+    WEIR_REASON_UNMATCHED = 0,  /* allowed: no limit applies, apart from shadow limits */
     WEIR_REASON_LIMIT = 1,      /* allowed or denied: by the units of a limit */
     WEIR_REASON_ALLOW_LIST = 2, /* allowed: by the allow list */
     WEIR_REASON_BLOCK_LIST = 3, /* NEVER: by the block list */
@@ -432,7 +436,7 @@ struct weir_rules_found {
                                      WEIR_SHADOW, and let the request pass */
     unsigned retry_jitter;        /* these two as in struct weir_rules_answer */
     uint64_t window_ns;
-    void *limit;        /* for weir_rules_count_shadow() */
+    void *limit;        /* for weir_rules_limit_keep() */
     int consistency;    /* enum weir_rules_consistency, as in the rules */
     int hidden;         /* as in struct weir_rules_answer */
     uint64_t log_count; /* these two as in struct weir_rules_denial */
@@ -490,7 +494,7 @@ WEIR_API size_t weir_rules_key_text(const void *key, size_t key_len, char *text,
 struct weir_rules_stats {
     size_t size; /* in: sizeof(struct weir_rules_stats) */
     uint64_t asked;
-    uint64_t unmatched; /* no limit applied */
+    uint64_t unmatched; /* no limit applied, apart from shadow limits */
     uint64_t allow_listed;
     uint64_t block_listed;
     uint64_t missing;        /* limits skipped, or requests denied, because a key had no value */

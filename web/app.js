@@ -178,7 +178,7 @@ async function openView() {
     }
     if (locked) {
         const signed = h("div", { class: "centre" }, h("button", { type: "button", class: "primary", onclick: signIn }, "Sign in"));
-        fill(main, h("h1", { class: "unseen" }, view.title), needsSecret(view.admin ?? "Here even counts"), signed);
+        fill(main, h("h1", { class: "unseen" }, view.title), needsSecret(view.admin ?? "On this server even counts"), signed);
         return;
     }
     try {

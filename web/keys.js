@@ -183,7 +183,7 @@ function blocks(api, rules, act) {
         }
         const unseen = list.left_out + list.unnamed;
         more.hidden = unseen === 0;
-        setText(more, `${plural(unseen, "more key is", "more keys are")} blocked at most, whose names are not known.`);
+        setText(more, `Up to ${plural(unseen, "more key is", "more keys are")} blocked; their names are not known.`);
     }
     return { element: box, load };
 }
@@ -249,7 +249,7 @@ function reload(api, after) {
             go.hidden = !found.ok;
             const changes = found.changes ?? [];
             fill(result, list(found.messages), !found.ok && h("p", { class: "problem" }, "The file has errors: a reload would keep the old rules."),
-                found.ok && (changes.length > 0 ? h("ul", { class: "changes mono" }, changes.map((line) => h("li", {}, line))) : h("p", {}, "The file says what is in effect: a reload changes no limit.")));
+                found.ok && (changes.length > 0 ? h("ul", { class: "changes mono" }, changes.map((line) => h("li", {}, line))) : h("p", {}, "The file has the rules that are in effect: a reload changes no limit.")));
         } catch (e) {
             fill(result, h("p", { class: "problem" }, e.message), list(e.messages ?? []));
         }

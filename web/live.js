@@ -400,7 +400,7 @@ export function open(main, api) {
         update();
     });
     const past = h("span", { class: "note" });
-    const waiting = empty("Waiting for the first sample", "The server takes one a second.");
+    const waiting = empty("Waiting for the first sample", "The server takes one sample each second.");
     const grid = h("div", { class: "stack" }, now.element, place("charts", charts), h("div", { class: "charts" }, h("div", { class: "stack" }, table.element, admin && place("halves", secret)), place("side", side)));
     const showPast = () => {
         const n = feed.samples.length;

@@ -87,7 +87,7 @@ class Playground {
         this.said = h("p", { class: "unseen", role: "status" });
         this.note = h("p", { class: "play-note", role: "status" });
         this.main.append(h("div", { class: "play" },
-            h("p", { class: "lead" }, "Click to call, hold to hammer. The engine of this server decides every call, in a sandbox that no live limit sees."),
+            h("p", { class: "lead" }, "Click a client to make a call, hold to make many. The engine of this server decides every call, in a sandbox apart from the live limits."),
             this.limitControls(), this.timeControls(), this.note, this.everyone, this.stage,
             panel("Allowed and denied", {}, legend, this.timeline),
             panel("In a rule file", { actions: [this.copied, this.button("Copy", () => this.copy())] }, this.rules), this.said));

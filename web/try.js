@@ -265,7 +265,7 @@ class Trial {
             h("td", {}, limit.applies ? badge(VERDICTS[limit.verdict] ?? "info", limit.mode === "shadow" ? `shadow ${limit.verdict}` : limit.verdict) : badge("off", "does not apply")),
             limit.applies ? [h("td", { class: "key" }, limit.key), h("td", { class: "num" }, `${exact(limit.remaining)} of ${exact(limit.quota)}`)] :
                 h("td", { colspan: 2, class: "try-why" }, limit.why)));
-        return table("Limits of this request", [["Limit"], ["Result"], ["Key, or why not"], ["Left before it", "num"]], rows).element;
+        return table("Limits of this request", [["Limit"], ["Result"], ["Key, or why not"], ["Left before the request", "num"]], rows).element;
     }
 }
 

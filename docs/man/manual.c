@@ -1,10 +1,11 @@
 /*
- * Makes the manual pages: copies a template to standard output and puts, where
- * a line says @commands@, @resp@, @fields SECTION@, @operators@ or @metrics@, what the program itself
- * is made of.
+ * Makes the manual pages. A template is copied to standard output; where a line says @commands@,
+ * @resp@, @fields SECTION@, @operators@ or @metrics@, the rows of the program are put. A header is
+ * made a page of its own (header_page.c).
  *
  *     make_manual docs/man/weir.yaml.5.in >weir.yaml.5
- *     make_manual --schema >schema/weir.schema.json     (also --openapi, --proto)
+ *     make_manual include/weir.h >weir.3
+ *     make_manual --schema >schema/weir.schema.json     (also --openapi, --proto, --metrics, --rules)
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -12,7 +13,10 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "header.h"
 #include "proto.h"
+#include "reference.h"
+#include "roff.h"
 #include "rules/file/fields.h"
 #include "schema.h"
 #include "server/admin/admin.h"
@@ -21,28 +25,9 @@
 
 #define LINE_MAX_BYTES 4096
 
-static const struct section *const sections[] = {
-    &section_top,   &section_server,    &section_store,     &section_adhoc, &section_limit,
-    &section_tiers, &section_tier,      &section_overrides, &section_ban,   &section_deny,
-    &section_log,   &section_store_tls, &section_server_tls};
-
-/* A text in roff: hyphens that are typed, backslashes, a point or quote at the start of a line. */
 static void put(const char *text)
 {
-    if (text[0] == '.' || text[0] == '\'') {
-        (void)fputs("\\&", stdout);
-    }
-    for (; *text != 0; text++) {
-        if (*text == '-') {
-            (void)fputs("\\-", stdout);
-        } else if (*text == '\\') {
-            (void)fputs("\\e", stdout);
-        } else if (*text == '\'') {
-            (void)fputs("\\(aq", stdout);
-        } else {
-            (void)fputc(*text, stdout);
-        }
-    }
+    roff_put(text_of(text));
 }
 
 /* As a sentence; a first word such as token_bucket keeps its case. */
@@ -58,13 +43,12 @@ static void put_sentence(const char *text)
 
 static void put_words(const struct cli_command *c)
 {
-    const char *help;
-    const char *usage = c->word != NULL ? c->word(0, &help) : NULL;
-    for (size_t i = 0; usage != NULL; usage = c->word(++i, &help)) {
+    struct cli_word word;
+    for (size_t i = 0; c->word != NULL && c->word(i, &word); i++) {
         (void)fputs(".TP\n.B ", stdout);
-        put(usage);
+        put(word.usage);
         (void)fputc('\n', stdout);
-        put_sentence(help);
+        put_sentence(word.help);
     }
 }
 
@@ -129,30 +113,29 @@ static void put_routes(const struct http_route *row, bool roles)
     }
 }
 
-/* What the operators' listener takes. */
-static void put_operators(void)
+static void put_listener(enum server_protocol listener, bool roles)
 {
-    put_routes(admin_status_routes, true);
-    put_routes(admin_limits_routes, true);
-    put_routes(admin_keys_routes, true);
-    put_routes(admin_blocks_routes, true);
-    put_routes(admin_settings_routes, true);
+    for (const struct http_route *const *table = http_routes(listener); *table != NULL; table++) {
+        put_routes(*table, roles);
+    }
 }
 
-/* And the other one. */
+static void put_operators(void)
+{
+    put_listener(PROTOCOL_ADMIN, true);
+}
+
 static void put_clients(void)
 {
-    put_routes(http_operation_routes, false);
+    put_listener(PROTOCOL_HTTP, false);
 }
 
 static void put_metrics(void)
 {
-    const char *type;
-    const char *help;
-    const char *name;
-    for (size_t i = 0; (name = metrics_name(i, &type, &help)) != NULL; i++) {
-        (void)printf(".TP\n.BR %s \" (%s)\"\n", name, type);
-        put(help);
+    struct metrics_about about;
+    for (size_t i = 0; metrics_describe(i, &about); i++) {
+        (void)printf(".TP\n.BR %s \" (%s)\"\n", about.name, about.type);
+        put(about.help);
         (void)fputc('\n', stdout);
     }
 }
@@ -205,9 +188,9 @@ static int fill_in(const char *line)
     if (sscanf(line, "@fields %63[^@]@", name) != 1) {
         return 0;
     }
-    for (size_t i = 0; i < sizeof sections / sizeof sections[0]; i++) {
-        if (strcmp(sections[i]->name, name) == 0) {
-            put_fields(sections[i]);
+    for (size_t i = 0; reference_sections[i] != NULL; i++) {
+        if (strcmp(reference_sections[i]->name, name) == 0) {
+            put_fields(reference_sections[i]);
             return 1;
         }
     }
@@ -228,7 +211,11 @@ static char *(*maker_of(const char *option))(void)
     static const struct {
         const char *option;
         char *(*make)(void);
-    } makers[] = {{"--openapi", openapi_text}, {"--schema", schema_text}, {"--proto", proto_text}};
+    } makers[] = {{"--openapi", openapi_text},
+                  {"--schema", schema_text},
+                  {"--proto", proto_text},
+                  {"--metrics", reference_metrics},
+                  {"--rules", reference_rules}};
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
         if (strcmp(option, makers[i].option) == 0) {
             return makers[i].make;
@@ -248,9 +235,12 @@ int main(int argc, char **argv)
         free(text);
         return text != NULL ? 0 : 1;
     }
+    if (argc == 2 && text_ends(text_of(argv[1]), ".h")) {
+        return header_page(argv[1]);
+    }
     FILE *in = argc == 2 ? fopen(argv[1], "r") : NULL;
     if (in == NULL) {
-        (void)fprintf(stderr, "usage: make_manual TEMPLATE >PAGE\n");
+        (void)fprintf(stderr, "usage: make_manual TEMPLATE|HEADER >PAGE\n");
         return CLI_USAGE;
     }
     while (fgets(line, sizeof line, in) != NULL) {

@@ -157,6 +157,8 @@ static json_t *value_of(const struct field *f)
         return one_or_list(scalar(), 0);
     case SHAPE_CONDITIONS:
         return reference("conditions");
+    case SHAPE_CONDITIONS_EITHER:
+        return one_or_list(reference("conditions"), 1);
     case SHAPE_CONDITIONS_LIST:
         return list_of(reference("conditions"), 0);
     case SHAPE_ATTRIBUTES:

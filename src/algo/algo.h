@@ -136,7 +136,7 @@ struct algo_ops {
 
     /*
      * Returns the word after giving back ask->cost units of *charge. May rewrite the record.
-     * docs/ALGORITHMS.md says how much a refund can add.
+     * docs/explanation/algorithms.md says how much a refund can add.
      */
     uint64_t (*refund)(const struct algo_params *p, struct algo_state s, const struct algo_ask *ask,
                        const struct algo_charge *charge);

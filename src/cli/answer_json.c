@@ -105,7 +105,7 @@ void answer_print(const json_t *said)
     const char *limit = json_text(said, "limit");
     const char *reason = json_text(said, "reason");
     print_text("verdict", json_text(said, "verdict"));
-    print_text("limit", limit[0] != 0 ? limit : "none applies");
+    print_text("limit", limit[0] != 0 ? limit : "none enforced");
     if (reason[0] != 0) {
         print_text("reason", reason);
     }

@@ -1,6 +1,7 @@
 /*
  * The subcommands of the program `weir`: each has a folder or file of its own and a row in
- * program.c. Options are rows too: parsing, --help and the manual page are derived from them.
+ * program.c. Options are rows too: parsing, --help, the manual page and the completion of shells are
+ * derived from them.
  *
  *   commands.c       finds and runs a command
  *   options.c        reads the arguments of a command, and prints its help
@@ -50,7 +51,17 @@ struct cli_option {
     size_t to;      /* offset of the member that gets the value, in the command's settings */
     uint64_t least; /* of numbers and durations; other readers may use it as they like */
     uint64_t most;  /* 0: any */
-    const char *const *choices; /* for cli_read_choice(), with NULL after the last */
+    /* The values, if they are few: with NULL after the last, or by number. For cli_read_choice(),
+     * which needs the first form, and for shells. */
+    const char *const *choices;
+    const char *(*choice)(size_t i);
+};
+
+/* A subcommand of a command: "key get" of ctl. */
+struct cli_word {
+    const char *usage; /* "key get LIMIT KEY..." */
+    const char *help;
+    uint64_t options; /* bit i: it takes the option of row i */
 };
 
 struct cli_command {
@@ -63,11 +74,8 @@ struct cli_command {
     size_t settings_bytes;
     /* Runs it with what was given. The settings are its own. Returns the exit code. */
     int (*run)(const struct cli_given *given, void *settings);
-    /*
-     * Returns the usage of its i-th subcommand, NULL after the last, and its help. NULL: it has no
-     * subcommands.
-     */
-    const char *(*word)(size_t i, const char **help);
+    /* Gets its i-th subcommand. Returns false after the last. NULL: it has no subcommands. */
+    bool (*word)(size_t i, struct cli_word *word);
 };
 
 #define CLI_COMMAND(name, operands, summary, rows, defaults, run)                                  \
@@ -77,9 +85,9 @@ struct cli_command {
     }
 
 /* The row of each subcommand, defined in its file, listed in program.c. */
-extern const struct cli_command cli_ask, cli_bench_load, cli_check, cli_config_check,
-    cli_config_show, cli_ctl, cli_demo, cli_help, cli_replay, cli_simulate, cli_serve, cli_top,
-    cli_version;
+extern const struct cli_command cli_ask, cli_bench_load, cli_check, cli_completion,
+    cli_config_check, cli_config_convert, cli_config_show, cli_ctl, cli_demo, cli_help, cli_replay,
+    cli_simulate, cli_serve, cli_top, cli_version;
 
 /*
  * The program's name and its commands, with NULL after the last. They are defined in program.c;

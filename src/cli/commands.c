@@ -16,7 +16,7 @@ static void list_all(FILE *out)
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
         list_one(out, cli_commands[i]);
     }
-    (void)fprintf(out, "\n'%s COMMAND --help' lists the options of one.\n", cli_program);
+    (void)fprintf(out, "\n'%s COMMAND --help' lists the options of a command.\n", cli_program);
 }
 
 int cli_words(const char *name, int argc, char **argv)

@@ -3,10 +3,9 @@
 
 static void print_words(const struct cli_command *command)
 {
-    const char *help;
-    const char *usage = command->word != NULL ? command->word(0, &help) : NULL;
-    for (size_t i = 0; usage != NULL; usage = command->word(++i, &help)) {
-        (void)printf("%s  %-38s %s\n", i == 0 ? "\n" : "", usage, help);
+    struct cli_word word;
+    for (size_t i = 0; command->word != NULL && command->word(i, &word); i++) {
+        (void)printf("%s  %-38s %s\n", i == 0 ? "\n" : "", word.usage, word.help);
     }
 }
 

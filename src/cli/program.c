@@ -4,7 +4,20 @@
 const char *const cli_program = "weir";
 
 const struct cli_command *const cli_commands[] = {
-    &cli_serve,  &cli_check,    &cli_ask,          &cli_ctl,         &cli_top,        &cli_demo,
-    &cli_replay, &cli_simulate, &cli_config_check, &cli_config_show, &cli_bench_load, &cli_version,
-    &cli_help,   NULL,
+    &cli_serve,
+    &cli_check,
+    &cli_ask,
+    &cli_ctl,
+    &cli_top,
+    &cli_demo,
+    &cli_replay,
+    &cli_simulate,
+    &cli_config_check,
+    &cli_config_show,
+    &cli_config_convert,
+    &cli_bench_load,
+    &cli_completion,
+    &cli_version,
+    &cli_help,
+    NULL,
 };

@@ -49,9 +49,9 @@ char *buffer_room(struct buffer *b, size_t n)
     return b->at + b->end;
 }
 
-void buffer_put(struct buffer *b, struct text text)
+void buffer_put_more(struct buffer *b, struct text text)
 {
-    if (text.len == 0 || b->full) {
+    if (b->full) {
         return;
     }
     char *to = buffer_room(b, text.len);

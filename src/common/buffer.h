@@ -55,13 +55,38 @@ static inline void buffer_take(struct buffer *b, size_t n)
     }
 }
 
-void buffer_put(struct buffer *b, struct text text);
+/* Returns whether n bytes, at least 1, fit after the end as it is: nearly always. */
+static inline bool buffer_fits(const struct buffer *b, size_t n)
+{
+    return !b->full && b->size - b->end >= n && b->most >= n && buffer_len(b) <= b->most - n;
+}
+
+/* Appends a text that does not fit as it is. */
+void buffer_put_more(struct buffer *b, struct text text);
+
+static inline void buffer_put(struct buffer *b, struct text text)
+{
+    if (text.len == 0) {
+        return;
+    }
+    if (buffer_fits(b, text.len)) {
+        memcpy(b->at + b->end, text.at, text.len);
+        b->end += text.len;
+    } else {
+        buffer_put_more(b, text);
+    }
+}
+
 void buffer_put_u64(struct buffer *b, uint64_t number);
 void buffer_put_i64(struct buffer *b, int64_t number);
 
 static inline void buffer_put_char(struct buffer *b, char c)
 {
-    buffer_put(b, (struct text){&c, 1});
+    if (buffer_fits(b, 1)) {
+        b->at[b->end++] = c;
+    } else {
+        buffer_put_more(b, (struct text){&c, 1});
+    }
 }
 
 /* Frees the memory if the buffer is empty and has grown beyond `keep` bytes. */

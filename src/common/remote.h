@@ -146,7 +146,7 @@ struct remote_ops {
     void (*counts)(const void *limit, struct remote_counts *counts);
     /* Returns how much memory a question with n parts needs, aligned as by malloc(). */
     size_t (*bytes)(size_t n);
-    /* `where` is a thread of the fleet (fleet/fleet.h); NULL: the fleet's own. */
+    /* `where` is a place of the fleet (fleet/place.h); NULL: the fleet's own thread. */
     int (*ask)(struct weir_fleet *fleet, void *where, struct remote_question *question,
                struct remote_answer *answer);
 };

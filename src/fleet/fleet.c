@@ -220,6 +220,7 @@ int fleet_open_bare(struct weir_fleet **out, const struct weir_fleet_options *op
     }
     (void)pthread_mutex_init(&f->lock, NULL);
     f->face.ops = &fleet_ops;
+    f->bare = true;
     f->process = getpid();
     e = copy_options(f, options, error);
     e = e == 0 ? store_url_read(text_of(options->url), &f->url, error) : e;
@@ -245,7 +246,8 @@ int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_options *
     if (e != 0) {
         return e;
     }
-    e = fleet_loop_open(&(*fleet)->loop, *fleet, error);
+    (*fleet)->bare = false;
+    e = fleet_loops_open(*fleet, 1, error);
     if (e != 0) {
         free_fleet(*fleet);
         *fleet = NULL;
@@ -260,7 +262,7 @@ void weir_fleet_close(struct weir_fleet *fleet)
     if (fleet == NULL || fleet->process != getpid()) {
         return;
     }
-    fleet_loop_close(fleet->loop);
+    fleet_loops_close(fleet);
     free_fleet(fleet);
 }
 

@@ -8,11 +8,13 @@
  *                    by which rules ask it: common/remote.h
  *   socket.c         the connection of a link: reading, writing; socket_connect.c: names, connecting;
  *                    socket_tls.c: TLS
- *   loop.c           the fleet's own thread, which others reach by a queue, or the caller's loop
+ *   loop.c           the fleet's own threads, which others reach by a queue (queue.h), or the caller's
+ *                    loop
+ *   place.c          a place on a loop of a server: with a store, or one that asks the fleet's threads
  *   fleet_limits.c   weir_fleet_limit_..., and the calls that ask and change them
  *   ring.c           weir_ring_...
  *
- * A worker of `weir serve` opens a fleet_thread on its own loop.
+ * A worker of `weir serve` opens a place on its own loop.
  */
 #ifndef WEIR_FLEET_FLEET_H
 #define WEIR_FLEET_FLEET_H
@@ -31,6 +33,7 @@
 #include "shared/store.h"
 #include "tls/tls.h"
 
+struct fleet_loop;
 struct fleet_thread;
 
 struct weir_fleet {
@@ -47,7 +50,11 @@ struct weir_fleet {
     struct weir_error tls_trouble;     /* why new certificates are not used; guarded by `lock` */
     uint64_t targets_refused;          /* announced addresses that were not in `networks` */
     char last_refused[300];            /* the last one; guarded by `lock` */
-    struct fleet_loop *loop;           /* the fleet's own or the caller's; NULL: a server's fleet */
+    struct fleet_loop *loop;           /* the first of its own ones, or the caller's; NULL: none */
+    struct fleet_loop *turn;           /* of the next place that shares; NULL: the first */
+    bool bare;                         /* a server's: only places ask */
+    unsigned connections;              /* a server's: most to each primary; 0: each place has one */
+    unsigned links_each;               /* a server's: connections that it makes to each primary */
     pthread_mutex_t lock;              /* guards `threads` and their `trouble`; held briefly */
     struct fleet_thread *threads;
     pid_t process; /* the process that opened it */
@@ -55,13 +62,13 @@ struct weir_fleet {
 
 extern const struct remote_ops fleet_ops;
 
-/* Opens a fleet without a loop of its own, for a server. The server adds its threads with
- * fleet_thread_open(). */
+/* Opens a fleet for a server, which may then set `connections`, and adds its threads with
+ * fleet_share() and fleet_place_open() (place.h). */
 int fleet_open_bare(struct weir_fleet **fleet, const struct weir_fleet_options *options,
                     struct weir_error *error);
 
 /* Keeps the number of nodes in this file, and begins with the number that is in it. Call it before
- * the first fleet_thread_open(). Returns 0 or WEIR_EIO: then the number is not kept.
+ * the first fleet_place_open(). Returns 0 or WEIR_EIO: then the number is not kept.
  * fleet_forget_nodes() ends it, after the last use of the fleet. */
 int fleet_keep_nodes(struct weir_fleet *fleet, const char *path, struct weir_error *error);
 void fleet_forget_nodes(struct weir_fleet *fleet);

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/maths.h"
 #include "fleet/loop.h"
+#include "fleet/place.h"
 
 /* Answers lead to new questions, and questions to answers: after so many rounds the loop gets its
  * turn. */
@@ -351,9 +352,9 @@ static int ask(struct weir_fleet *fleet, void *where, struct remote_question *qu
                struct remote_answer *answer)
 {
     if (where != NULL) {
-        return fleet_thread_ask(where, question, answer);
+        return fleet_place_ask(where, question, answer);
     }
-    if (fleet->loop == NULL) {
+    if (fleet->bare) {
         return WEIR_EINVAL;
     }
     int e = fleet_loop_try(fleet->loop, question, answer);
@@ -366,6 +367,6 @@ const struct remote_ops fleet_ops = {
     .release = release,
     .change = change,
     .counts = counts,
-    .bytes = store_question_bytes,
+    .bytes = fleet_question_bytes,
     .ask = ask,
 };

@@ -1,27 +1,27 @@
 #include "fleet/loop.h"
 
-#include <linux/futex.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/lock.h"
 #include "fleet/fleet_thread.h"
+#include "fleet/queue.h"
 
 #define WIND_UP_TURNS 4
 
 struct fleet_loop {
     uv_loop_t uv;
+    struct fleet_loop *next; /* in weir_fleet.loop */
     struct fleet_thread *thread;
     bool callers;
     pthread_t id; /* of the fleet's own thread, if not `callers` */
-    struct remote_question *queue;
+    struct question_queue queue;
     uint64_t queued;
     uint64_t stop;
     uv_sem_t ended;
@@ -33,35 +33,10 @@ struct fleet_loop {
 
 /* ---- the queue ---- */
 
-/* Pushes a question. Returns true if the queue was empty. */
-static bool push(struct fleet_loop *l, struct remote_question *q)
-{
-    struct remote_question *top = __atomic_load_n(&l->queue, __ATOMIC_RELAXED);
-    do {
-        q->next = top;
-    } while (
-        !__atomic_compare_exchange_n(&l->queue, &top, q, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
-    return top == NULL;
-}
-
-/* Takes all questions, and returns them with the oldest first. */
-static struct remote_question *take(struct fleet_loop *l)
-{
-    struct remote_question *q = __atomic_exchange_n(&l->queue, NULL, __ATOMIC_ACQUIRE);
-    struct remote_question *turned = NULL;
-    while (q != NULL) {
-        struct remote_question *next = q->next;
-        q->next = turned;
-        turned = q;
-        q = next;
-    }
-    return turned;
-}
-
 static void on_woken(struct fleet_thread *t)
 {
     struct fleet_loop *l = t->loop->data;
-    struct remote_question *q = take(l);
+    struct remote_question *q = queue_take(&l->queue);
     while (q != NULL) {
         struct remote_question *next = q->next;
         struct remote_answer answer;
@@ -107,7 +82,7 @@ int fleet_loop_send(struct fleet_loop *l, struct remote_question *q, struct remo
     if (!queue_has_room(l)) {
         return store_ask_failed(q, clock_boot_ns(), answer);
     }
-    if (push(l, q)) {
+    if (queue_push(&l->queue, q)) {
         (void)uv_async_send(&l->thread->wake);
     }
     return REMOTE_PENDING;
@@ -118,28 +93,25 @@ int fleet_loop_send(struct fleet_loop *l, struct remote_question *q, struct remo
 struct loop_waiter {
     struct remote_answer *answer;
     int error;
-    uint32_t answered;
+    sem_t answered;
 };
 
-/* Passes the answer to the waiting thread. After the atomic store nothing of *w may be touched,
- * because the thread may have returned. Only the address is given to the kernel; if another futex
- * is there by then, its waiter gets a spurious wake-up, which it has to expect anyway. */
+/* Passes the answer to the waiting thread. After sem_post() nothing of *w may be touched, because the
+ * thread may have returned. */
 static void on_answer(void *arg, int error, const struct remote_answer *answer)
 {
     struct loop_waiter *w = arg;
-    uint32_t *word = &w->answered;
     w->error = error;
     if (error == 0) {
         *w->answer = *answer;
     }
-    __atomic_store_n(word, 1, __ATOMIC_RELEASE);
-    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+    (void)sem_post(&w->answered);
 }
 
 int fleet_loop_wait(struct fleet_loop *l, struct remote_question *q, struct remote_answer *answer)
 {
     _Alignas(16) char memory[STORE_QUESTION_BYTES];
-    struct loop_waiter w = {.answer = answer, .answered = 0};
+    struct loop_waiter w = {.answer = answer};
     if (fleet_loop_is_here(l)) {
         return WEIR_ENOTSUP;
     }
@@ -147,6 +119,7 @@ int fleet_loop_wait(struct fleet_loop *l, struct remote_question *q, struct remo
     if (e != REMOTE_PENDING) {
         return e;
     }
+    (void)sem_init(&w.answered, 0, 0);
     q->done = on_answer;
     q->arg = &w;
     q->memory = memory;
@@ -154,8 +127,7 @@ int fleet_loop_wait(struct fleet_loop *l, struct remote_question *q, struct remo
     if (e != REMOTE_PENDING) {
         return e;
     }
-    while (__atomic_load_n(&w.answered, __ATOMIC_ACQUIRE) == 0) {
-        (void)syscall(SYS_futex, &w.answered, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
+    while (sem_wait(&w.answered) != 0) { /* a signal */
     }
     return w.error != 0 ? w.error : REMOTE_ANSWERED;
 }
@@ -195,11 +167,13 @@ static void *run_own(void *arg)
     return lingers ? linger(l) : NULL;
 }
 
-/* Starts a thread with all signals blocked: they are for the program's own threads. */
+/* Starts a thread with all signals blocked: they are for the program's own threads. Only SIGBUS is
+ * not: it comes from a state file that this thread uses, and a handler must run. */
 static int start_thread(pthread_t *id, void *(*run)(void *), void *arg)
 {
     sigset_t all, before;
     (void)sigfillset(&all);
+    (void)sigdelset(&all, SIGBUS);
     (void)pthread_sigmask(SIG_SETMASK, &all, &before);
     int e = pthread_create(id, NULL, run, arg);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -222,9 +196,8 @@ static void stop_own(struct fleet_loop *l)
     (void)pthread_mutex_unlock(&f->lock);
 }
 
-static void close_own(struct fleet_loop *l)
+static void await_own(struct fleet_loop *l)
 {
-    stop_own(l);
     uv_sem_wait(&l->ended);
     if (l->lingers) {
         (void)pthread_detach(l->id);
@@ -250,16 +223,28 @@ static void close_callers(struct fleet_loop *l)
     }
 }
 
-void fleet_loop_close(struct fleet_loop *l)
+/* Closes a loop that was told to stop. */
+static void close_one(struct fleet_loop *l)
 {
-    if (l == NULL) {
-        return;
-    }
     if (l->callers) {
         close_callers(l);
     } else {
-        close_own(l);
+        await_own(l);
     }
+}
+
+void fleet_loops_close(struct weir_fleet *fleet)
+{
+    for (struct fleet_loop *l = fleet->loop; l != NULL; l = l->next) {
+        if (!l->callers) {
+            stop_own(l);
+        }
+    }
+    for (struct fleet_loop *l = fleet->loop, *next; l != NULL; l = next) {
+        next = l->next;
+        close_one(l); /* answers, which may lead to questions for fleet->loop */
+    }
+    fleet->loop = NULL;
 }
 
 static int start(struct fleet_loop *l, struct weir_error *error)
@@ -279,7 +264,7 @@ static int start(struct fleet_loop *l, struct weir_error *error)
     return 0;
 }
 
-int fleet_loop_open(struct fleet_loop **out, struct weir_fleet *fleet, struct weir_error *error)
+static int open_one(struct weir_fleet *fleet, struct weir_error *error)
 {
     struct fleet_loop *l = calloc(1, sizeof *l);
     int e = l != NULL ? uv_loop_init(&l->uv) : UV_ENOMEM;
@@ -303,8 +288,28 @@ int fleet_loop_open(struct fleet_loop **out, struct weir_fleet *fleet, struct we
         free(l);
         return e;
     }
-    *out = l;
+    l->next = fleet->loop;
+    fleet->loop = l;
     return 0;
+}
+
+int fleet_loops_open(struct weir_fleet *fleet, unsigned count, struct weir_error *error)
+{
+    int e = 0;
+    for (unsigned i = 0; i < count && e == 0; i++) {
+        e = open_one(fleet, error);
+    }
+    if (e != 0) {
+        fleet_loops_close(fleet);
+    }
+    return e;
+}
+
+struct fleet_loop *fleet_loop_turn(struct weir_fleet *fleet)
+{
+    struct fleet_loop *l = fleet->turn != NULL ? fleet->turn : fleet->loop;
+    fleet->turn = l->next;
+    return l;
 }
 
 /* ---- the caller's loop ---- */

@@ -1,17 +1,17 @@
 /*
  * A loop that belongs to the fleet. It either has a thread of its own, which other threads reach
- * through a queue, or is run by the caller (WEIR_FLEET_CALLERS_LOOP).
+ * through a queue (queue.h), or is run by the caller (WEIR_FLEET_CALLERS_LOOP). A fleet of the public
+ * interface has one. A server's fleet has none, or, if its threads share connections (place.h), one
+ * for each connection.
  *
- * The queue is a stack of questions. Any thread pushes with one compare-and-swap; the loop's thread
- * takes the whole stack and reverses it. A thread that finds the queue empty wakes the loop:
- * uv_async_send() makes one write to an eventfd for all questions that come until the loop looks.
+ * A thread that finds the queue empty wakes the loop: uv_async_send() makes one write to an eventfd
+ * for all questions that come until the loop looks.
  *
  * Q1  A question that is in the queue is asked, and its `done` called once, before the loop ends:
  *     the loop ends only after it has taken the queue, and callers may not ask after they have
  *     called weir_fleet_close().
  * Q2  At most FLEET_QUEUE_MAX questions wait. Beyond that the asker gets an answer without the
  *     store.
- * Q3  push() releases and take() acquires: the loop sees a question as it was written.
  */
 #ifndef WEIR_FLEET_LOOP_H
 #define WEIR_FLEET_LOOP_H
@@ -22,8 +22,12 @@
 
 struct fleet_loop;
 
-int fleet_loop_open(struct fleet_loop **loop, struct weir_fleet *fleet, struct weir_error *error);
-void fleet_loop_close(struct fleet_loop *loop); /* NULL is allowed */
+/* Opens the loops of a fleet, which has none; and closes them, all at the same time. */
+int fleet_loops_open(struct weir_fleet *fleet, unsigned count, struct weir_error *error);
+void fleet_loops_close(struct weir_fleet *fleet);
+
+/* Returns one of the fleet's loops, each in its turn. */
+struct fleet_loop *fleet_loop_turn(struct weir_fleet *fleet);
 
 /* Returns whether this thread is the loop's own, so that questions are asked at once. */
 bool fleet_loop_is_here(const struct fleet_loop *loop);

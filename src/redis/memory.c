@@ -65,8 +65,12 @@ void memory_read(struct endpoint_memory *m, struct text info, unsigned high_perc
     uint64_t used;
     uint64_t most;
     uint64_t evicted;
+    uint64_t clients;
     if (find_number(info, "evicted_keys", &evicted)) {
         store_relaxed(&m->evicted, evicted);
+    }
+    if (find_number(info, "maxclients", &clients)) {
+        store_relaxed(&m->maxclients, clients);
     }
     if (find(info, "maxmemory_policy", &policy)) {
         store_relaxed(&m->policy, policy_of(policy));
@@ -84,7 +88,8 @@ struct endpoint_memory memory_copy(const struct endpoint_memory *m)
                                     .used_bytes = load_relaxed(&m->used_bytes),
                                     .most_bytes = load_relaxed(&m->most_bytes),
                                     .evicted = load_relaxed(&m->evicted),
-                                    .policy = load_relaxed(&m->policy)};
+                                    .policy = load_relaxed(&m->policy),
+                                    .maxclients = load_relaxed(&m->maxclients)};
 }
 
 bool memory_take_turn(struct endpoint_memory *m, uint64_t now_ns)

@@ -1,8 +1,9 @@
 /*
- * How full the memory of an endpoint is, and which keys it evicts. The client asks by INFO (never by
- * CONFIG, which managed services refuse): when a connection is ready, then once a second for each
- * endpoint and process as long as calls are made. Above client_options.memory_high the endpoint is
- * full: calls that may create keys carry one argument more (client.h C7).
+ * How full the memory of an endpoint is, which keys it evicts, and how many connections it takes. The
+ * client asks by INFO (never by CONFIG, which managed services refuse): when a connection is ready,
+ * then once a second for each endpoint and process as long as calls are made. Above
+ * client_options.memory_high the endpoint is full: calls that may create keys carry one argument more
+ * (client.h C7).
  *
  * The numbers belong to the breaker of the endpoint, so that all threads share them; the fields are
  * atomic.
@@ -38,12 +39,14 @@ struct endpoint_memory {
     uint64_t most_bytes; /* maxmemory; 0: unlimited, or not known */
     uint64_t evicted;    /* evicted_keys */
     uint64_t policy;     /* enum memory_policy */
+    uint64_t maxclients; /* asked for until it is known, that is, not 0 */
 };
 
 /* Returns the name of a policy as INFO has it; "" for MEMORY_POLICY_UNKNOWN. */
 const char *memory_policy_name(uint64_t policy);
 
-/* Read a reply to INFO memory or INFO stats; members that the text does not have stay as they are. */
+/* Reads a reply to INFO memory, stats or clients; members that the text does not have stay as they
+ * are. */
 void memory_read(struct endpoint_memory *m, struct text info, unsigned high_percent);
 
 /* Returns true if the caller is to ask now; no other thread is told so for a second. */

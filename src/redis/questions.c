@@ -208,10 +208,14 @@ void link_ask_memory(struct client_link *link, uint64_t now_ns)
 {
     static const struct text memory[] = {{"INFO", 4}, {"memory", 6}};
     static const struct text stats[] = {{"INFO", 4}, {"stats", 5}};
+    static const struct text clients[] = {{"INFO", 4}, {"clients", 7}};
     struct endpoint_memory *m = &link->breaker->memory;
     if (link->client->options->memory_high != 0 && !link->sentinel && memory_take_turn(m, now_ns)) {
         (void)client_ask(link, memory, 2, on_memory, m);
         (void)client_ask(link, stats, 2, on_memory, m);
+        if (load_relaxed(&m->maxclients) == 0) {
+            (void)client_ask(link, clients, 2, on_memory, m);
+        }
     }
 }
 

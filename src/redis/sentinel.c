@@ -14,7 +14,8 @@
  * The cost of polling: a master that was replaced while its own connection stayed open is used for
  * up to a second more. That can only happen to a master that the Sentinels do not reach, since
  * Redis ends the connections of clients when it is made a replica; and such a master stops by
- * itself, with min-replicas-to-write, soon after min-replicas-max-lag (docs/FLEET.md).
+ * itself, with min-replicas-to-write, soon after min-replicas-max-lag
+ * (docs/explanation/fleet-bounds.md).
  *
  * A Sentinel that is cut off may name an old master. So answers are votes: of the answers since the
  * doubt began, those that name another master count against those that name the present one. The

@@ -97,13 +97,10 @@ bool protobuf_is_string(struct text text)
 
 static void put_varint(struct buffer *to, uint64_t value)
 {
-    char bytes[VARINT_MAX];
-    size_t n = 0;
     for (; value >= 0x80; value >>= 7) {
-        bytes[n++] = (char)(value | 0x80);
+        buffer_put_char(to, (char)(value | 0x80));
     }
-    bytes[n++] = (char)value;
-    buffer_put(to, (struct text){bytes, n});
+    buffer_put_char(to, (char)value);
 }
 
 static void put_tag(struct buffer *to, uint32_t number, enum protobuf_type type)
@@ -131,4 +128,30 @@ void protobuf_put_message(struct buffer *to, uint32_t number, struct text messag
     put_tag(to, number, PROTOBUF_BYTES);
     put_varint(to, message.len);
     buffer_put(to, message);
+}
+
+size_t protobuf_begin(struct buffer *to, uint32_t number)
+{
+    put_tag(to, number, PROTOBUF_BYTES);
+    buffer_put_char(to, 0); /* the length, for which one byte mostly suffices */
+    return buffer_len(to);
+}
+
+void protobuf_end(struct buffer *to, size_t place)
+{
+    char length[VARINT_MAX];
+    size_t n = 0;
+    size_t bytes = to->full ? 0 : buffer_len(to) - place;
+    size_t value = bytes;
+    for (; value >= 0x80; value >>= 7) {
+        length[n++] = (char)(value | 0x80);
+    }
+    length[n++] = (char)value;
+    if (to->full || (n > 1 && buffer_room(to, n - 1) == NULL)) {
+        return;
+    }
+    char *message = to->at + to->begin + place;
+    memmove(message + n - 1, message, bytes);
+    memcpy(message - 1, length, n);
+    buffer_add(to, n - 1);
 }

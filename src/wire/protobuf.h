@@ -39,4 +39,9 @@ void protobuf_put_bytes(struct buffer *to, uint32_t number, struct text bytes);
 /* Appends a field even if it is empty: an item of a list, or a message that is there. */
 void protobuf_put_message(struct buffer *to, uint32_t number, struct text message);
 
+/* Append a message whose fields are put between the two calls. protobuf_begin() returns its place,
+ * which protobuf_end() needs. */
+size_t protobuf_begin(struct buffer *to, uint32_t number);
+void protobuf_end(struct buffer *to, size_t place);
+
 #endif

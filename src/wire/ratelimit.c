@@ -23,6 +23,10 @@ static void put_integer(struct buffer *b, struct text before, uint64_t number)
 static void put_string(struct buffer *b, struct text text)
 {
     buffer_put_char(b, '"');
+    if (text_is_made_of(text, "_-.")) { /* the name of a limit, nearly always */
+        buffer_put(b, text);
+        text.len = 0;
+    }
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];
         if (c == '"' || c == '\\') {

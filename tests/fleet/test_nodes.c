@@ -1,6 +1,7 @@
 /*
  * Tests eight processes of `weir serve` with four connections to each, one key and one Redis:
- * together they admit exactly the limit.
+ * together they admit exactly the limit, with a connection to Redis for each thread, and with one that
+ * all threads of a process share.
  */
 // test-timeout: 600
 #include <setjmp.h>
@@ -26,17 +27,18 @@
 
 /* Less than a unit refills in the seconds of a test. The deadline is long, so that no answer is
  * degraded on a busy machine. */
-static const char rules[] =
-    "store: {url: 'redis://overridden', deadline: 10s}\n"
-    "limits:\n"
-    "  - {name: token, key: [user], rate: 2000/week, burst: 2000}\n"
-    "  - {name: leaky, key: [user], rate: 2000/week, algorithm: leaky_bucket, queue: 1999}\n"
-    "  - {name: fixed, key: [user], rate: 2000/week, algorithm: fixed_window}\n"
-    "  - {name: sliding, key: [user], rate: 2000/week, algorithm: sliding_window}\n"
-    "  - {name: log, key: [user], rate: 2000/week, algorithm: sliding_log}\n"
-    "  - {name: leased, key: [user], rate: 2000/week, algorithm: fixed_window, consistency: "
-    "leased}\n"
-    "  - {name: alone, key: [user], rate: 2000/week, consistency: local}\n";
+#define STORE(connections)                                                                         \
+    "store: {url: 'redis://overridden', deadline: 10s, connections: " connections "}\n"
+#define LIMITS                                                                                     \
+    "limits:\n"                                                                                    \
+    "  - {name: token, key: [user], rate: 2000/week, burst: 2000}\n"                               \
+    "  - {name: leaky, key: [user], rate: 2000/week, algorithm: leaky_bucket, queue: 1999}\n"      \
+    "  - {name: fixed, key: [user], rate: 2000/week, algorithm: fixed_window}\n"                   \
+    "  - {name: sliding, key: [user], rate: 2000/week, algorithm: sliding_window}\n"               \
+    "  - {name: log, key: [user], rate: 2000/week, algorithm: sliding_log}\n"                      \
+    "  - {name: leased, key: [user], rate: 2000/week, algorithm: fixed_window, consistency: "      \
+    "leased}\n"                                                                                    \
+    "  - {name: alone, key: [user], rate: 2000/week, consistency: local}\n"
 
 static struct redis_world world;
 static struct weir_nodes nodes;
@@ -44,7 +46,14 @@ static struct weir_nodes nodes;
 static int begin(void **state)
 {
     redis_world_alone(&world, NULL);
-    weir_nodes_start(&nodes, NODES, rules, world.url);
+    weir_nodes_start(&nodes, NODES, STORE("thread") LIMITS, world.url);
+    return 0;
+}
+
+static int begin_sharing(void **state)
+{
+    redis_world_alone(&world, NULL);
+    weir_nodes_start_sharing(&nodes, NODES, STORE("1") LIMITS, world.url, 4, 1);
     return 0;
 }
 
@@ -162,5 +171,6 @@ int main(void)
         cmocka_unit_test(metrics_of_a_node_know_the_store_and_the_others),
         cmocka_unit_test(a_node_that_ends_while_asked_answers_what_it_has_read),
     };
-    return cmocka_run_group_tests(tests, begin, end);
+    int failed = cmocka_run_group_tests(tests, begin, end);
+    return failed + cmocka_run_group_tests(tests, begin_sharing, end);
 }

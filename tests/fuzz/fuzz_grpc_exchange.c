@@ -1,22 +1,44 @@
 /*
  * Answers what arrives on a gRPC connection. If the first byte is even, the rest are frames, which
  * begin after the preface and SETTINGS of a client. If it is odd, the rest is the message of a call, and
- * the byte chooses its method. The replies are whole frames, whatever has come; a call whose message is
- * complete gets exactly one end of its stream.
+ * the byte chooses its method: 255 that of Envoy's service, the others one of weir's own. The replies are
+ * whole frames, whatever has come; a call whose message is complete gets exactly one end of its stream.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "fuzz/fuzzed_server.h"
+#include "rules/file/adhoc.h"
 #include "server/grpc/grpc.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+#define RLS 255
+
 static const char rules[] =
     "server: {memory: 2MB}\nadhoc: off\n"
+    "block: [{user: mallory}]\n"
     "limits:\n"
     "  - {name: api, when: {path: /api/**}, key: [user], rate: 10/s, max_keys: 1k}\n"
-    "  - {name: b, key: [one, two], rate: 10/s, max_keys: 1k}\n";
+    "  - {name: b, key: [one, two], rate: 10/s, max_keys: 1k}\n"
+    "  - {name: any, when: {domain: d, descriptor: k}, unless: {value_1: v}, key: [value_1],\n"
+    "     rate: 3/min, algorithm: fixed_window, max_keys: 1k}\n"
+    "  - {name: v, when: {domain: d, descriptor: k, value_1: v}, key: [], rate: 2/7day, label: l,\n"
+    "     algorithm: fixed_window, align: epoch, expose: true, replaces: [w]}\n"
+    "  - {name: w, when: {domain: d, descriptor: k/k}, key: [value_1, value_2], rate: unlimited,\n"
+    "     max_keys: 1k}\n"
+    "  - {name: q, when: {domain: d, descriptor: q}, key: [value_1], rate: 2/h, quota_mode: true,\n"
+    "     max_keys: 1k, deny: {message: no}}\n"
+    "  - {name: s, when: {domain: d, descriptor: s}, key: [value_1], rate: 1/h, shadow: true,\n"
+    "     max_keys: 1k}\n";
+
+static void prepare(void)
+{
+    struct weir_options o;
+    prepare_server(rules, SERVER_OUTPUT_BYTES);
+    adhoc_options(1000, WEIR_EVICT, &o);
+    require(weir_open(&server.adhoc, &o, NULL) == 0);
+}
 
 /* ---- frames ---- */
 
@@ -108,7 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     if (worker == NULL) {
-        prepare_server(rules, SERVER_OUTPUT_BYTES);
+        prepare();
     }
     const struct grpc_method *methods = grpc_limiter_methods(&count);
     struct text rest = {(const char *)data + 1, size - 1};
@@ -118,7 +140,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     put_frame(&input, NGHTTP2_SETTINGS, 0, 0, (struct text){"", 0});
     if (call) {
         size_t which = data[0] / 2 % (count + GRPC_HEALTH_METHODS);
-        put_call(&input, which < count ? &methods[which] : &grpc_health_methods[which - count],
+        put_call(&input,
+                 data[0] == RLS  ? grpc_rls_methods
+                 : which < count ? &methods[which]
+                                 : &grpc_health_methods[which - count],
                  rest);
     } else {
         buffer_put(&input, rest);

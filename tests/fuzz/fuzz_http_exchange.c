@@ -23,13 +23,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char rules[] =
     "server: {memory: 2MB}\nadhoc: off\n"
-    "attributes: {user: ['header:X-User', 'query:user']}\n"
+    "attributes: {user: ['header:X-User', 'query:user'], domain: request, descriptor: request,\n"
+    "             value_1: request}\n"
     "block: [{user: [mallory]}]\n"
     "limits:\n"
     "  - {name: api, when: {path: /api/**}, key: [user|ip], rate: 10/s, max_keys: 1k}\n"
     "  - {name: hosts, key: [host], rate: 10/s, max_keys: 1k}\n"
     "  - {name: queue, key: [user], algorithm: leaky_bucket, rate: 1/s, max_keys: 1k,\n"
-    "     when: {path: /queue}}\n";
+    "     when: {path: /queue}}\n"
+    "  - {name: k, when: {domain: d, descriptor: k}, key: [value_1], rate: 3/min, max_keys: 1k,\n"
+    "     label: \"l\\\"l\"}\n";
 
 /* What an operator has changed goes with the input that changed it. */
 static void restore(void)

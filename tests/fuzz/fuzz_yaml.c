@@ -1,7 +1,7 @@
 /*
  * Rules from arbitrary bytes: errors with a text and a place in the file, or rules. Those are
  * shown as YAML that reads back and is shown the same again, answer questions, and can be
- * reloaded, changed and ended. The files that such a text may name are in a folder of our own;
+ * reloaded, changed and ended. A text may also be a file of Envoy's reference server. The files that such a text may name are in a folder of our own;
  * the product itself keeps away from pipes and devices.
  */
 #include <stdio.h>
@@ -151,8 +151,16 @@ static void ask(struct weir_rules *rules)
         WEIR_RULES_ATTRIBUTE("tokens", "3"),
         WEIR_RULES_ATTRIBUTE("header:X-User-Id", "bob"),
         WEIR_RULES_ATTRIBUTE("query:api_key", "q"),
+        WEIR_RULES_ATTRIBUTE("domain", "d"), /* as a call of Envoy's service has them */
+        WEIR_RULES_ATTRIBUTE("domain", "edge"),
+        WEIR_RULES_ATTRIBUTE("descriptor", "k"),
+        WEIR_RULES_ATTRIBUTE("descriptor", "path/user"),
+        WEIR_RULES_ATTRIBUTE("value_1", "v"),
+        WEIR_RULES_ATTRIBUTE("value_1", "/login"),
+        WEIR_RULES_ATTRIBUTE("value_2", "alice"),
+        WEIR_RULES_ATTRIBUTE("value_2", "bob"),
     };
-    static const unsigned firsts[] = {0, 1, 2, 3, 5, 8};
+    static const unsigned firsts[] = {0, 1, 2, 3, 5, 8, 12, 13};
     for (size_t i = 0; i < sizeof firsts / sizeof firsts[0]; i++) {
         struct weir_rules_attribute with[7];
         struct weir_rules_question q = {.attributes = with, .cost = i};

@@ -18,6 +18,8 @@
 #include <weir_rules.h>
 
 #include "process/faults.h"
+#include "rules/envoy/envoy.h"
+#include "rules/live/call_ask.h"
 #include "support/engine/process_fixture.h"
 
 #define T0 (UINT64_C(1767225600) * WEIR_SECOND)
@@ -250,8 +252,8 @@ typedef int (*change_fn)(struct weir_rules *rules, const struct scene *scene,
                          struct weir_error *error);
 typedef void (*check_fn)(struct weir_rules *rules);
 
-static unsigned change(const struct scene *scene, unsigned n, bool for_ever, change_fn fn,
-                       check_fn check)
+static unsigned change_rules(const struct scene *scene, unsigned n, bool for_ever, change_fn fn,
+                             check_fn check)
 {
     struct weir_error error = {0, ""};
     struct holdings before = faults_holdings();
@@ -336,22 +338,22 @@ static void check_removed(struct weir_rules *rules)
 
 static unsigned reload_trial(struct scene *scene, unsigned n, bool for_ever)
 {
-    return change(scene, n, for_ever, reload, check_reloaded);
+    return change_rules(scene, n, for_ever, reload, check_reloaded);
 }
 
 static unsigned reload_file_trial(struct scene *scene, unsigned n, bool for_ever)
 {
-    return change(scene, n, for_ever, reload_file, check_reloaded);
+    return change_rules(scene, n, for_ever, reload_file, check_reloaded);
 }
 
 static unsigned put_trial(struct scene *scene, unsigned n, bool for_ever)
 {
-    return change(scene, n, for_ever, put, check_put);
+    return change_rules(scene, n, for_ever, put, check_put);
 }
 
 static unsigned remove_trial(struct scene *scene, unsigned n, bool for_ever)
 {
-    return change(scene, n, for_ever, take_out, check_removed);
+    return change_rules(scene, n, for_ever, take_out, check_removed);
 }
 
 /* Rules with errors: all of them, or out of memory; never rules. */
@@ -369,6 +371,108 @@ static unsigned bad_trial(struct scene *scene, unsigned n, bool for_ever)
     unsigned failed = faults_disarm();
     REQUIRE(rules == NULL && (e == WEIR_ERULES || (failed > 0 && e == WEIR_ENOMEM)));
     REQUIRE(error.code == e && error.text[0] != 0);
+    require_same(before, faults_holdings());
+    return failed;
+}
+
+/* ---- files of Envoy's server, and calls of its service ---- */
+
+#define EACH_ALONE 16 /* block_bytes of an arena: each piece of memory is asked for by itself */
+
+static const char envoy_text[] =
+    "domain: edge\n"
+    "descriptors:\n"
+    "- {key: path, value: /login, descriptors: [\n"
+    "    {key: ip, value: '10.*', share_threshold: true, rate_limit: {unlimited: true}},\n"
+    "    {key: ip, rate_limit: {unit: minute, requests_per_unit: 5, weir: {max_keys: 64}}}]}\n"
+    "- {key: 'a b', rate_limit: {name: x, unit: week, requests_per_unit: 3, replaces: [{name: y}],"
+    " weir: {max_keys: 64}}}\n"
+    "- {key: s, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1,"
+    " weir: {max_keys: 64}}}\n";
+
+static struct weir_rules *open_envoy(int *e, struct weir_error *error)
+{
+    struct weir_rules_options o = options();
+    struct weir_rules *rules;
+    *e = weir_rules_open_text(&rules, "envoy", envoy_text, strlen(envoy_text), &o, error);
+    return rules;
+}
+
+static unsigned envoy_trial(struct scene *scene, unsigned n, bool for_ever)
+{
+    struct weir_error error = {0, ""};
+    struct holdings before = faults_holdings();
+    int e;
+    (void)scene;
+    faults_arm(n, for_ever);
+    struct weir_rules *rules = open_envoy(&e, &error);
+    unsigned failed = faults_disarm();
+    if (e != 0) {
+        REQUIRE(failed > 0 && rules == NULL);
+        require_told(e, &error);
+    } else {
+        const struct pair domain = {"domain", "edge"};
+        const struct pair keys = {"descriptor", "path/ip"};
+        const struct pair path = {"value_1", "/login"};
+        REQUIRE(GETS(rules, domain, keys, path, {"value_2", "192.0.2.1"}) == 5);
+        REQUIRE(GETS(rules, domain, keys, path, {"value_2", "10.0.2.1"}) == 20);
+        REQUIRE(GETS(rules, domain, {"descriptor", "a b"}, {"value_1", "v"}) == 3);
+        weir_rules_close(rules);
+    }
+    require_same(before, faults_holdings());
+    return failed;
+}
+
+static unsigned convert_trial(struct scene *scene, unsigned n, bool for_ever)
+{
+    struct problems problems = {0};
+    struct arena read = ARENA_INIT;
+    struct arena converted = {.block_bytes = EACH_ALONE};
+    struct text domain;
+    struct holdings before = faults_holdings();
+    (void)scene;
+    const struct node *root = document_read(&read, "envoy", text_of(envoy_text), &problems);
+    REQUIRE(root != NULL && envoy_is_file(root));
+    faults_arm(n, for_ever);
+    struct node *limits = envoy_convert(&converted, root, &domain, &problems);
+    unsigned failed = faults_disarm();
+    REQUIRE((failed > 0) == converted.failed && (limits != NULL || failed > 0));
+    REQUIRE(problems.errors == 0);
+    arena_finish(&read);
+    arena_finish(&converted);
+    problems_finish(&problems);
+    require_same(before, faults_holdings());
+    return failed;
+}
+
+/* A call fails for want of memory and charges nothing, or is answered. */
+static unsigned call_trial(struct scene *scene, unsigned n, bool for_ever)
+{
+    static const struct weir_rules_attribute first[] = {WEIR_RULES_ATTRIBUTE("domain", "edge"),
+                                                        WEIR_RULES_ATTRIBUTE("descriptor", "a b"),
+                                                        WEIR_RULES_ATTRIBUTE("value_1", "v")};
+    static const struct weir_rules_attribute second[] = {WEIR_RULES_ATTRIBUTE("domain", "edge"),
+                                                         WEIR_RULES_ATTRIBUTE("descriptor", "s"),
+                                                         WEIR_RULES_ATTRIBUTE("value_1", "v")};
+    struct call_question questions[] = {{.attributes = first, .attributes_count = 3, .hits = 2},
+                                        {.attributes = second, .attributes_count = 3, .hits = 1}};
+    struct arena memory = {.block_bytes = EACH_ALONE};
+    struct weir_error error = {0, ""};
+    struct holdings before = faults_holdings();
+    int e;
+    (void)scene;
+    struct weir_rules *rules = open_envoy(&e, &error);
+    REQUIRE(e == 0);
+    struct call call = {
+        .rules = rules, .memory = &memory, .now_ns = T0, .questions = questions, .count = 2};
+    faults_arm(n, for_ever);
+    e = call_ask(&call, &error);
+    unsigned failed = faults_disarm();
+    REQUIRE(e == (failed > 0 ? WEIR_ENOMEM : 0) && (e == 0 || error.text[0] != 0));
+    REQUIRE(GETS(rules, {"domain", "edge"}, {"descriptor", "a b"}, {"value_1", "v"}) ==
+            (e == 0 ? 1 : 3));
+    arena_finish(&memory);
+    weir_rules_close(rules);
     require_same(before, faults_holdings());
     return failed;
 }
@@ -438,6 +542,23 @@ static void bad_rules_survive_each_failing_call(void **state)
     assert_in_range(scene.calls, 50, 5000);
 }
 
+static void a_file_of_envoys_server_survives_each_failing_call(void **state)
+{
+    struct scene scene = make_scene(state);
+    fail_each_call(&scene, envoy_trial);
+    assert_in_range(scene.calls, 50, 5000);
+    scene.calls = 0;
+    fail_each_call(&scene, convert_trial);
+    assert_in_range(scene.calls, 100, 5000);
+}
+
+static void a_call_of_several_descriptors_survives_each_failing_call(void **state)
+{
+    struct scene scene = make_scene(state);
+    fail_each_call(&scene, call_trial);
+    assert_in_range(scene.calls, 10, 500);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, process_dir_make, process_dir_remove)
 
 int main(void)
@@ -450,6 +571,8 @@ int main(void)
         TEST(adding_a_limit_survives_each_failing_call),
         TEST(removing_a_limit_survives_each_failing_call),
         TEST(bad_rules_survive_each_failing_call),
+        TEST(a_file_of_envoys_server_survives_each_failing_call),
+        TEST(a_call_of_several_descriptors_survives_each_failing_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

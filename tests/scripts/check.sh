@@ -112,14 +112,18 @@ stories() {
     says '^verdict +never$'
     run 5 ask $at --cost 3 path=/api/x user="$user"
     run 0 ask $at path=/elsewhere user="$user"
-    says '^limit +none applies$'
+    says '^limit +none enforced$'
     run 0 check $at paced "$user"
     run 0 check $at --max-wait 2h paced "$user"
     says '^wait +[0-9]'
     run 0 check $at --tier pro --cost 5 search "$user" 203.0.113.7
     says '^remaining +1995 of 2000$'
+    run 0 ask $at path=/trial user="$user" # the shadow limit counts this, so 'none applies' would be wrong
+    says '^limit +none enforced$'
+    says '^reason +unmatched$'
     run 0 ask $at path=/trial user="$user"
-    run 0 ask $at path=/trial user="$user"
+    says '^limit +none enforced$'
+    says '^reason +shadow$'
     says '^flags +shadow$'
     run 5 check $at --json --cost 3 api "$user"
     sed 's/\("reset_after_ms": \)[0-9]*/\1N/' "$dir/said" >"$dir/json-$user"

@@ -152,11 +152,14 @@ that cannot be read
 order of the names
 report all errors of a rule file
 print a rule file with all defaults filled in, and the memory of its limits
+print the limits of files for Envoy's reference rate limit server as a rule file
+the format of the files: envoyproxy/ratelimit's
 a duration such as 90s or 1h30m
 a whole number such as 100 or 1.5k
-has a dot segment with parameters, which servers read in different ways
-has dot segments and an encoded slash, which servers read in different ways
-path has %zu bytes, expected at most %d
+a path cannot contain a NUL byte
+servers read a dot segment with parameters in different ways
+servers read dot segments with an encoded slash in different ways
+found %zu bytes, expected at most %d
 found a file, expected values: only the rule file may name files
 found limits that need %zu tables, expected at most %d in a sandbox: try fewer limits and tiers at a time
 found limits that need %s, expected at most %s in a sandbox: lower max_keys or max_blocks, or try fewer limits at a time
@@ -174,7 +177,7 @@ missing=0
 for file in rules/yaml/document rules/file/fields rules/file/files rules/file/config rules/file/limits rules/file/consistency \
     rules/file/tiers rules/file/conditions rules/file/sections rules/file/adhoc rules/file/config_check rules/yaml/problems \
     rules/file/attributes rules/file/warnings \
-    rules/compiled/ruleset rules/value/number rules/value/quantity rules/value/csv rules/value/address rules/value/path \
+    rules/envoy/envoy rules/envoy/envoy_limit rules/compiled/ruleset rules/value/number rules/value/quantity rules/value/csv rules/value/address rules/value/path \
     rules/value/pattern cli/config/config_command cli/config/config_store; do
     texts "$WEIR_SOURCE_DIR/src/$file.c" >"$dir/texts"
     while IFS= read -r text; do

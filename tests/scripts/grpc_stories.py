@@ -5,7 +5,7 @@ import grpc
 from grpc_tools import protoc
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from running import PATIENCE, Server, fails, until
+from running import PATIENCE, Server, fails, tell, until
 
 SOURCE = os.environ["WEIR_SOURCE_DIR"]
 MADE = tempfile.mkdtemp()
@@ -129,7 +129,7 @@ def a_reservation_is_settled_or_cancelled_once():
 def bad_requests_get_the_status_and_the_reason():
     w = World()
     bad = grpc.StatusCode.INVALID_ARGUMENT
-    refused(bad, "expected either limit or attributes", lambda: w.limiter.Check(v1.CheckRequest(), timeout=PATIENCE))
+    refused(bad, "found neither limit nor attributes, expected one of them", lambda: w.limiter.Check(v1.CheckRequest(), timeout=PATIENCE))
     refused(bad, "attributes: expected a value", lambda: w.limiter.Ask(v1.AskRequest(), timeout=PATIENCE))
     refused(grpc.StatusCode.NOT_FOUND, "none",
             lambda: w.limiter.Check(v1.CheckRequest(limit="none", key=["a"]), timeout=PATIENCE))
@@ -452,15 +452,5 @@ def the_proto_file_is_the_one_that_the_rows_make():
         assert f.read() == made, "run make proto"
 
 
-def main():
-    for story in [f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == "__main__" and
-                  f.__name__.count("_") >= 3]:
-        if len(sys.argv) > 1 and not any(word in story.__name__ for word in sys.argv[1:]):
-            continue
-        began = time.monotonic()
-        story()
-        print("ok %5.1f s  %s" % (time.monotonic() - began, story.__name__.replace("_", " ")), flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    tell(globals())

@@ -10,7 +10,12 @@ cmake --install "$WEIR_BUILD_DIR" --prefix "$prefix" >"$dir/log" || { cat "$dir/
 pc=$(find "$prefix" -name weir.pc)
 lib=$(dirname "$(dirname "$pc")")
 [ -e "$prefix/share/weir/weir.schema.json" ] || { echo "weir.schema.json is not installed" >&2; exit 1; }
-[ -n "$(find "$prefix" -name openapi.json)" ] || { echo "openapi.json is not installed" >&2; exit 1; }
+for page in reference/openapi.json guide/serve.md README.md; do
+    [ -n "$(find "$prefix" -path "*/doc/weir/$page")" ] || { echo "$page is not installed" >&2; exit 1; }
+done
+for file in weir/v1/limiter grpc/health/v1/health envoy/service/ratelimit/v3/rls; do
+    [ -e "$prefix/share/weir/proto/$file.proto" ] || { echo "$file.proto is not installed" >&2; exit 1; }
+done
 export PKG_CONFIG_PATH="$lib/pkgconfig" LD_LIBRARY_PATH="$lib"
 
 cat >"$dir/consumer.c" <<'C'
@@ -119,7 +124,7 @@ cp "$dir/consumer.c" "$dir/rules.c" "$dir/redis.c" "$dir/app"
 cat >"$dir/app/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.16)
 project(app C)
-find_package(weir 0.1 REQUIRED)
+find_package(weir 0.2 REQUIRED)
 foreach(kind "" "_static")
     add_executable(consumer${kind} consumer.c)
     target_link_libraries(consumer${kind} weir::weir${kind})
@@ -139,7 +144,14 @@ LD_LIBRARY_PATH='' runs "$dir/app/build/rules_static" "CMake, weir::rules_static
 LD_LIBRARY_PATH='' runs "$dir/app/build/redis_static" "CMake, weir::redis_static"
 if [ -x "$WEIR_BUILD_DIR/weir" ]; then
     [ -x "$prefix/bin/weir" ] || { echo "the program was not installed" >&2; exit 1; }
-    for page in man1/weir.1 man5/weir.yaml.5; do
+    for page in man1/weir.1 man5/weir.yaml.5 man3/weir.3 man3/weir_rules.3 man3/weir_fleet.3; do
         [ -s "$prefix/share/man/$page" ] || { echo "$page was not installed" >&2; exit 1; }
+    done
+    for file in bash-completion/completions/weir zsh/site-functions/_weir fish/vendor_completions.d/weir.fish; do
+        [ -s "$prefix/share/$file" ] || { echo "$file was not installed" >&2; exit 1; }
+    done
+    for function in weir_open weir_rules_ask weir_ring_find; do # each function leads to the page of its header
+        man -M "$prefix/share/man" 3 "$function" 2>&1 | grep -q "^       .*[ *]$function(" ||
+            { echo "man $function finds no page" >&2; exit 1; }
     done
 fi

@@ -1,4 +1,4 @@
-"""Checks docs/openapi.json against a running server: openapi.py DESCRIPTION WEIR FOLDER"""
+"""Checks docs/reference/openapi.json against a running server: openapi.py DESCRIPTION WEIR FOLDER"""
 import base64
 import http.client
 import json
@@ -329,7 +329,7 @@ def check_both(server):
         ask(server, tag, "GET", "/readyz", status=200)
         served = ask(server, tag, "GET", "/openapi.json", status=200)
         if served != DOC:
-            fail("/openapi.json is not docs/openapi.json: `make openapi` writes it anew")
+            fail("/openapi.json is not docs/reference/openapi.json: `make openapi` writes it anew")
 
 
 def check_methods(server):

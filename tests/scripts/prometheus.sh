@@ -18,6 +18,7 @@ sed -n 's/^ *- alert: //p' weir.rules.yml >"$dir/alerts"
 [ -s "$dir/alerts" ] || die "no alerts"
 while read -r alert; do
     grep -q "alertname: $alert\$" weir.rules.test.yml || die "no test in which $alert fires"
+    grep -q "\`$alert\`" "$WEIR_SOURCE_DIR/docs/guide/operate.md" || die "docs/guide/operate.md does not explain $alert"
 done <"$dir/alerts"
 grep -oE '\b(weir|process)_[a-z_]+' weir.rules.yml weir-dashboard.json | sed 's/.*://; s/_bucket$//' | sort -u >"$dir/named"
 while read -r name; do

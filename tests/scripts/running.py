@@ -523,8 +523,9 @@ def connections_that_make_room_for_others_are_told_once_in_a_second():
     assert 1 <= lines <= 2 + seconds, (lines, seconds)
 
 
-def main():
-    stories = [f for f in list(globals().values()) if callable(f) and getattr(f, "__module__", "") == "__main__" and
+def tell(module):
+    """Runs the stories of a module, given by its globals(); words of the command line choose some by their names."""
+    stories = [f for f in list(module.values()) if callable(f) and getattr(f, "__module__", "") == module["__name__"] and
                f.__name__.count("_") >= 3]
     for story in stories:
         if len(sys.argv) > 1 and not any(word in story.__name__ for word in sys.argv[1:]):
@@ -535,4 +536,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    tell(globals())

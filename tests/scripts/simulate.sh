@@ -145,7 +145,7 @@ refused "found --queue, which is for leaky_bucket only" --queue 5 --algorithm sl
 refused "found --undelayed, which is for leaky_bucket only" --undelayed 5 --algorithm sliding_log
 refused "undelayed is more than queue" --undelayed 5 --queue 4 --algorithm leaky_bucket
 refused 't.trace:2: found ' --trace "$(printf 'request a 1\nrequest a x\n' >"$dir/x-t.trace"; echo "$dir/x-t.trace")"
-refused "no.trace: cannot open: No such file or directory" --trace "$dir/no.trace"
+refused "no.trace: cannot be opened: No such file or directory" --trace "$dir/no.trace"
 refused "bad.yaml:2:" --rules "$dir/bad.yaml"
 refused "bad.yaml:3:" --rules "$dir/bad.yaml"
 refused "no.yaml: " --rules "$dir/no.yaml"

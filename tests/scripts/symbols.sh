@@ -33,6 +33,6 @@ shows() { # shows library prefix header soname
     echo "$1: $(wc -l <"$dir/so") names"
 }
 
-shows libweir 'weir_' weir.h 'libweir\.so\.1'
-shows libweir-rules 'weir_rules_' weir_rules.h 'libweir-rules\.so\.1'
-shows libweir-redis 'weir_fleet_|weir_ring_' weir_fleet.h 'libweir-redis\.so\.1'
+shows libweir 'weir_' weir.h 'libweir\.so\.2'
+shows libweir-rules 'weir_rules_' weir_rules.h 'libweir-rules\.so\.2'
+shows libweir-redis 'weir_fleet_|weir_ring_' weir_fleet.h 'libweir-redis\.so\.2'

@@ -5,6 +5,7 @@
 #include "simulate/fake_redis.h"
 
 struct lua_State;
+struct luaL_Reg;
 
 enum { FAKE_CHAINS = 4096, FAKE_ARGS = 128 };
 
@@ -49,6 +50,9 @@ void fake_lua_start(struct fake_redis *r);
 void fake_lua_stop(struct fake_redis *r);
 void fake_script(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b);
 void fake_eval(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b);
+
+/* Makes a table of functions, which ends with NULL, a global one. */
+void fake_register(struct lua_State *lua, const char *name, const struct luaL_Reg *functions);
 
 /* ---- fake_sha1.c ---- */
 

@@ -1,4 +1,10 @@
-/* Scripts of the fake: EVAL, EVALSHA, SCRIPT LOAD, and the conversions of redis.call(). */
+/*
+ * Scripts of the fake: EVAL, EVALSHA, SCRIPT LOAD, and the conversions of redis.call().
+ *
+ * It is compiled for Lua 5.1, which Redis has, and for Lua 5.4, which Dragonfly has. There whole numbers
+ * are a type of their own, which wraps around at 2^63, and a store may write a number of the other type
+ * as 5.0 or 1e+15. So with Lua 5.4 such a number in a command or a reply is an error.
+ */
 #include <lauxlib.h>
 #include <lua.h>
 #include <lualib.h>
@@ -9,6 +15,11 @@
 
 #include "simulate/fake_inside.h"
 #include "wire/resp.h"
+
+#if LUA_VERSION_NUM < 504
+#define lua_pushglobaltable(lua) lua_pushvalue(lua, LUA_GLOBALSINDEX)
+#define lua_isinteger(lua, i) (lua_type(lua, i) == LUA_TNUMBER)
+#endif
 
 static char address; /* its address is the key of the fake in Lua's registry */
 
@@ -94,7 +105,7 @@ static void push_reply(lua_State *lua, struct cursor *c)
     long long n;
     switch (type) {
     case ':':
-        lua_pushnumber(lua, (lua_Number)line_number(c));
+        lua_pushinteger(lua, (lua_Integer)line_number(c));
         break;
     case '$':
         n = line_number(c);
@@ -141,7 +152,7 @@ static int raise(lua_State *lua, const char *text)
 static bool argument(lua_State *lua, int i, struct text *out)
 {
     char digits[64];
-    if (lua_type(lua, i) == LUA_TNUMBER) {
+    if (lua_isinteger(lua, i)) {
         (void)snprintf(digits, sizeof digits, "%.17g", lua_tonumber(lua, i));
         lua_pushstring(lua, digits);
         lua_replace(lua, i);
@@ -216,7 +227,7 @@ static int no_new_global(lua_State *lua)
 
 static void guard_globals(lua_State *lua)
 {
-    lua_pushvalue(lua, LUA_GLOBALSINDEX);
+    lua_pushglobaltable(lua);
     lua_createtable(lua, 0, 2);
     lua_pushcfunction(lua, no_such_global);
     lua_setfield(lua, -2, "__index");
@@ -228,16 +239,31 @@ static void guard_globals(lua_State *lua)
 
 static void open_libraries(lua_State *lua)
 {
-    static const luaL_Reg libraries[] = {{"", luaopen_base},
+    static const luaL_Reg libraries[] = {{"_G", luaopen_base},
                                          {LUA_TABLIBNAME, luaopen_table},
                                          {LUA_STRLIBNAME, luaopen_string},
                                          {LUA_MATHLIBNAME, luaopen_math},
                                          {NULL, NULL}};
     for (const luaL_Reg *l = libraries; l->func != NULL; l++) {
+#if LUA_VERSION_NUM < 504
         lua_pushcfunction(lua, l->func);
         lua_pushstring(lua, l->name);
         lua_call(lua, 1, 0);
+#else
+        luaL_requiref(lua, l->name, l->func, 1);
+        lua_pop(lua, 1);
+#endif
     }
+}
+
+void fake_register(lua_State *lua, const char *name, const luaL_Reg *functions)
+{
+    lua_createtable(lua, 0, 4);
+    for (const luaL_Reg *f = functions; f->func != NULL; f++) {
+        lua_pushcfunction(lua, f->func);
+        lua_setfield(lua, -2, f->name);
+    }
+    lua_setglobal(lua, name);
 }
 
 void fake_lua_start(struct fake_redis *r)
@@ -253,8 +279,7 @@ void fake_lua_start(struct fake_redis *r)
     }
     (void)lua_gc(r->lua, LUA_GCSETPAUSE, 1000); /* a run is short: speed matters more than memory */
     open_libraries(r->lua);
-    luaL_register(r->lua, "redis", functions);
-    lua_pop(r->lua, 1);
+    fake_register(r->lua, "redis", functions);
     fake_struct_open(r->lua);
     lua_pushlightuserdata(r->lua, &address);
     lua_pushlightuserdata(r->lua, r);
@@ -369,7 +394,11 @@ static void put_value(lua_State *lua, struct buffer *b)
         resp_put_bulk(b, text);
         break;
     case LUA_TNUMBER:
-        resp_put_integer(b, whole(lua_tonumber(lua, -1)));
+        if (lua_isinteger(lua, -1)) {
+            resp_put_integer(b, whole(lua_tonumber(lua, -1)));
+        } else {
+            resp_put_error(b, TEXT("ERR a number of the reply is not an integer"));
+        }
         break;
     case LUA_TBOOLEAN:
         if (lua_toboolean(lua, -1)) {
@@ -390,13 +419,15 @@ static void put_value(lua_State *lua, struct buffer *b)
 
 static void set_list(lua_State *lua, const char *name, const struct text *list, size_t n)
 {
+    lua_pushglobaltable(lua);
     lua_pushstring(lua, name);
     lua_createtable(lua, (int)n, 0);
     for (size_t i = 0; i < n; i++) {
         lua_pushlstring(lua, list[i].at, list[i].len);
         lua_rawseti(lua, -2, (int)i + 1);
     }
-    lua_rawset(lua, LUA_GLOBALSINDEX);
+    lua_rawset(lua, -3);
+    lua_pop(lua, 1);
 }
 
 /* Runs the script on top of the stack. */

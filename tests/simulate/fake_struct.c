@@ -97,6 +97,5 @@ static int unpack(lua_State *lua)
 void fake_struct_open(lua_State *lua)
 {
     static const luaL_Reg functions[] = {{"pack", pack}, {"unpack", unpack}, {NULL, NULL}};
-    luaL_register(lua, "struct", functions);
-    lua_pop(lua, 1);
+    fake_register(lua, "struct", functions);
 }

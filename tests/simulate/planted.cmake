@@ -61,7 +61,7 @@ weir_plant_fleet(the_bucket_refills_what_is_outstanding LEASED
     [[        local h = held < quota and held or quota
         x = h * b
         local h_r = x % PARTS
-        local h_u = h * a + (x - h_r) / PARTS
+        local h_u = h * a + floor(x / PARTS)
 ]] [[        local h_r, h_u = 0, 0
 ]])
 
@@ -83,7 +83,7 @@ weir_plant_fleet(what_is_outstanding_never_expires LEASED
 
 # Too careful is wrong, too.
 weir_plant_fleet(a_lease_that_is_renewed_counts_as_spent LEASED
-    [[                    u, r = u - back * a - (x - back_r) / PARTS, r - back_r]]
+    [[                    u, r = u - back * a - floor(x / PARTS), r - back_r]]
     [[                    u = u + keep * a]])
 
 weir_plant_fleet(a_reset_forgets_what_is_outstanding LEASED

@@ -4,8 +4,10 @@
 #include "cli/config/config_store.h"
 #include "cli/config/config_tls.h"
 #include "rules/compiled/ruleset.h"
+#include "rules/envoy/envoy.h"
 #include "rules/file/diff.h"
 #include "rules/file/show.h"
+#include "rules/file/yaml_write.h"
 
 /*
  * Reports a unix socket for HTTP whose gateway's field is not named although the rules use the
@@ -83,7 +85,8 @@ static void list_sent(const struct ruleset *set)
     const char *before = "callers must send: ";
     for (unsigned i = NUMBERS_FIXED; i < set->attributes_count; i++) {
         struct text name = set->attributes[i];
-        if (!is_derived(set, i) && memchr(name.at, ':', name.len) == NULL) {
+        if (!is_derived(set, i) && memchr(name.at, ':', name.len) == NULL &&
+            !envoy_has_attribute(name)) {
             (void)printf("%s%.*s", before, TEXT_ARGS(name));
             before = ", ";
         }
@@ -125,6 +128,37 @@ static int run_compare(const struct cli_given *given, const struct ruleset *old)
     return code;
 }
 
+/* Prints the limits that files of another format have become, without defaults. */
+static void convert(const struct config *config)
+{
+    (void)puts("limits:");
+    for (size_t i = 0; i < config->sources_count; i++) {
+        const struct source *source = config->sources[i];
+        const struct node *limits =
+            source->domain.len > 0 ? node_find(source->root, "limits") : NULL;
+        for (size_t j = 0; limits != NULL && j < limits->count; j++) {
+            const struct node *limit = limits->items[j];
+            for (size_t k = 0; k < limit->count; k++) {
+                (void)printf("%s%s: ", k == 0 ? "  - " : "    ", limit->keys[k]->scalar.at);
+                yaml_put_node(stdout, limit->items[k]);
+                (void)putchar('\n');
+            }
+        }
+    }
+}
+
+static int run_convert(const struct cli_given *given, void *settings)
+{
+    struct ruleset *set = NULL;
+    (void)settings; /* there is one format to convert from */
+    int code = read_rules(given->command, given->operands[0], &set);
+    if (code == CLI_OK) {
+        convert(&set->config);
+    }
+    ruleset_destroy(set);
+    return code;
+}
+
 static int run(const struct cli_given *given, void *settings)
 {
     const char *path = given->operands[0];
@@ -161,3 +195,23 @@ const struct cli_command cli_config_check = {
 const struct cli_command cli_config_show = {
     "config show", "FILE|DIR",
     "print a rule file with all defaults filled in, and the memory of its limits", .run = run};
+
+/* ---- converting ---- */
+
+struct convert_settings {
+    int from;
+};
+
+static const char *const formats[] = {"envoy", NULL};
+
+static const struct cli_option convert_options[] = {
+    {"--from", "envoy", "the format of the files: envoyproxy/ratelimit's", cli_read_choice,
+     .to = offsetof(struct convert_settings, from), .choices = formats},
+};
+
+static const struct convert_settings convert_defaults = {0};
+
+const struct cli_command cli_config_convert =
+    CLI_COMMAND("config convert", "FILE|DIR",
+                "print the limits of files for Envoy's reference rate limit server as a rule file",
+                convert_options, convert_defaults, run_convert);

@@ -49,11 +49,13 @@ static const struct ctl_row *row_at(size_t i)
     return NULL;
 }
 
-static const char *word_at(size_t i, const char **help)
+static bool word_at(size_t i, struct cli_word *word)
 {
     const struct ctl_row *row = row_at(i);
-    *help = row != NULL ? row->help : NULL;
-    return row != NULL ? row->usage : NULL;
+    if (row != NULL) {
+        *word = (struct cli_word){row->usage, row->help, row->takes | (CTL_TAKES(CTL_TIER) - 1)};
+    }
+    return row != NULL;
 }
 
 static const struct ctl_row *find(struct ctl *ctl)

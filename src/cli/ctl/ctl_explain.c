@@ -142,7 +142,8 @@ static int run_explain(struct ctl *ctl)
 
 const struct ctl_row ctl_explain_rows[] = {
     {"explain NAME=VALUE... [cost=N]",
-     "print which limits a request meets, by which key, and why not the others; takes nothing",
+     "print which limits a request meets, by which key, and why the others do not apply; takes "
+     "nothing",
      "explain", 1, INT_MAX, 0, .run = run_explain},
     {.name = NULL},
 };

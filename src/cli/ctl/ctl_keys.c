@@ -100,7 +100,7 @@ const struct ctl_row ctl_key_rows[] = {
     {"key get LIMIT KEY...", "print what a check would answer, and blocks; takes nothing",
      "key get", 1, INT_MAX, ONE_KEY, .run = run_get},
     {"key reset LIMIT KEY...", "forget what the key has used", "key reset", 1, INT_MAX, ONE_KEY,
-     .run = run_change, .done = "as if it had never been used"},
+     .run = run_change, .done = "reset; it has its whole quota again"},
     {"key block LIMIT KEY... [--for D] [--why TEXT]",
      "deny the key, for a time or until it is unblocked", "key block", 1, INT_MAX,
      ONE_KEY | FOR | WHY, .run = run_change, .done = "blocked until it is unblocked"},

@@ -1,12 +1,15 @@
 /* weir bench load: arguments. load.h explains what is measured and how. */
 #include "cli/load/load.h"
 
+#include "base/error.h"
 #include "cli/cli.h"
+#include "cli/load/load_grpc.h"
 
 struct load_arguments {
     struct load_plan plan;
     const char *resp;
     const char *http;
+    const char *grpc;
     const char *body;
     bool json;
     char address[CLIENT_ADDRESS_MAX];
@@ -32,10 +35,12 @@ static const struct cli_option options[] = {
     {"--http", "ADDR:PORT",
      "a server that speaks HTTP/1.1, at this address, https://ADDR:PORT or unix:PATH",
      cli_read_text, TO(http)},
+    {"--grpc", "ADDR:PORT", "a server that speaks gRPC without TLS, at this address or unix:PATH",
+     cli_read_text, TO(grpc)},
     {"--rate", "N|max", "requests per second; max: as fast as replies come; default 1000",
      read_rate, TO(plan.rate), 1, 100000000},
-    {"--arrivals", "HOW", "constant or poisson; default constant", cli_read_choice,
-     TO(plan.arrivals), .choices = arrivals},
+    {"--arrivals", "HOW", "when requests are sent: constant or poisson; default constant",
+     cli_read_choice, TO(plan.arrivals), .choices = arrivals},
     {"--connections", "N", "connections of all threads, 1 to 20000; default 50", cli_read_unsigned,
      TO(plan.connections), 1, LOAD_CONNECTIONS_MAX},
     {"--depth", "N", "requests in flight on each connection, 1 to 4096; default 1",
@@ -52,7 +57,8 @@ static const struct cli_option options[] = {
      cli_read_duration, TO(plan.warmup_ns), 0, WEIR_DAY},
     {"--requests", "N", "end after this many requests, or after --duration if that is given too",
      cli_read_count, TO(plan.requests), 1, UINT64_C(1000000000000)},
-    {"--body", "TEXT", "body of an HTTP request", cli_read_text, TO(body)},
+    {"--body", "TEXT", "body of an HTTP request; of a gRPC call, its message in hexadecimal digits",
+     cli_read_text, TO(body)},
     {"--within", "TIME", "also count the replies that came within this time; default 100ms",
      cli_read_duration, TO(plan.within_ns), 0, WEIR_DAY},
     {"--seed", "N", "seed of random keys and arrivals; default 1", cli_read_count, TO(plan.seed), 0,
@@ -72,13 +78,49 @@ static const char *const default_http[] = {"GET",
                                            "X-Forwarded-For: 192.0.2.7",
                                            "X-User-Id: {key}"};
 
+/* CL.THROTTLE over gRPC: key, burst 99, 1000 in 60,000 ms. */
+static const char *const default_grpc[] = {"/weir.v1.Limiter/Throttle"};
+#define DEFAULT_GRPC_MESSAGE "1210{key}686370e80778e0d403"
+
+#define WORDS(list) list, sizeof(list) / sizeof(list)[0]
+static const struct {
+    const char *const *words;
+    unsigned count;
+    const char *body;
+} default_requests[] = {
+    [LOAD_RESP] = {WORDS(default_resp), NULL},
+    [LOAD_HTTP] = {WORDS(default_http), NULL},
+    [LOAD_GRPC] = {WORDS(default_grpc), DEFAULT_GRPC_MESSAGE},
+};
+
+/* Finds the server among the options of the protocols. Returns NULL unless there is exactly one. */
+static const char *find_server(struct load_arguments *asked)
+{
+    const char *const given[] = {
+        [LOAD_RESP] = asked->resp, [LOAD_HTTP] = asked->http, [LOAD_GRPC] = asked->grpc};
+    const char *found = NULL;
+    for (unsigned wire = 0; wire < sizeof given / sizeof given[0]; wire++) {
+        if (given[wire] != NULL && found != NULL) {
+            return NULL;
+        }
+        if (given[wire] != NULL) {
+            found = given[wire];
+            asked->plan.wire = (enum load_wire)wire;
+        }
+    }
+    return found;
+}
+
 static int check(struct load_arguments *asked)
 {
     struct load_plan *p = &asked->plan;
-    if ((asked->resp == NULL) == (asked->http == NULL)) {
+    const char *server = find_server(asked);
+    if (server == NULL) {
+        bool any = asked->resp != NULL || asked->http != NULL || asked->grpc != NULL;
         return cli_complain(&cli_bench_load,
-                            "found %s server, expected one: --resp ADDR:PORT or --http ADDR:PORT",
-                            asked->resp == NULL ? "no" : "more than one");
+                            "found %s server, expected one: --resp ADDR:PORT, --http ADDR:PORT or "
+                            "--grpc ADDR:PORT",
+                            any ? "more than one" : "no");
     }
     if (p->threads > p->connections) {
         return cli_complain(
@@ -87,12 +129,13 @@ static int check(struct load_arguments *asked)
             p->threads, p->connections);
     }
     p->address = asked->address;
-    p->wire = asked->resp != NULL ? LOAD_RESP : LOAD_HTTP;
     if (p->duration_ns == 0) {
         p->duration_ns = p->requests > 0 ? UINT64_MAX : 10 * WEIR_SECOND;
     }
-    return client_tls_open(&p->tls, &cli_bench_load,
-                           asked->resp != NULL ? asked->resp : asked->http, asked->address);
+    if (p->wire == LOAD_GRPC && strstr(server, "s://") != NULL) { /* https, rediss */
+        return cli_complain(&cli_bench_load, "found '%s', expected an address without TLS", server);
+    }
+    return client_tls_open(&p->tls, &cli_bench_load, server, asked->address);
 }
 
 /* Makes the request from the words, or from the default ones if there are none. */
@@ -102,14 +145,20 @@ static int make_request(struct load_arguments *asked, const struct cli_given *gi
     struct load_plan *p = &asked->plan;
     const char *const *words = (const char *const *)given->operands;
     unsigned count = (unsigned)given->count;
-    if (count == 0 && p->wire == LOAD_RESP) {
-        words = default_resp;
-        count = sizeof default_resp / sizeof default_resp[0];
-    } else if (count == 0) {
-        words = default_http;
-        count = sizeof default_http / sizeof default_http[0];
+    const char *body = asked->body;
+    if (count == 0) {
+        words = default_requests[p->wire].words;
+        count = default_requests[p->wire].count;
+        body = body != NULL ? body : default_requests[p->wire].body;
     }
-    return load_request_make(&p->request, p->wire, words, count, asked->body, error);
+    int e = load_request_make(&p->request, p->wire, words, count, body, error);
+    if (e == 0 && p->wire == LOAD_GRPC && p->depth * p->request.len > LOAD_GRPC_IN_FLIGHT_BYTES) {
+        e = fail(error, WEIR_EINVAL,
+                 "found %u calls of %zu bytes, expected at most %d bytes in flight", p->depth,
+                 p->request.len, LOAD_GRPC_IN_FLIGHT_BYTES);
+        load_request_finish(&p->request);
+    }
+    return e;
 }
 
 static int load(struct load_arguments *asked, const struct cli_given *given)

@@ -14,6 +14,7 @@
  *   load.c             arguments
  *   load_request.c     builds the request's bytes once, with places for keys
  *   load_reply.c       finds where a reply ends, and whether it allows
+ *   load_grpc_*.c      the same for gRPC, whose replies come in any order
  *   load_latency.c     a histogram with a bounded error
  *   load_keys.c        chooses the next key
  *   load_zipf.c        skewed keys
@@ -31,11 +32,12 @@
 #include <weir.h>
 
 #include "cli/client_tls.h"
+#include "common/buffer.h"
 #include "common/text.h"
 
 /* ---- requests ---- */
 
-enum load_wire { LOAD_RESP, LOAD_HTTP };
+enum load_wire { LOAD_RESP, LOAD_HTTP, LOAD_GRPC };
 
 #define LOAD_KEY_BYTES 16 /* "key:000000000042": fixed, so that a request keeps its length */
 #define LOAD_KEY_PLACES 8
@@ -46,16 +48,24 @@ struct load_request {
     size_t len;
     size_t key_at[LOAD_KEY_PLACES];
     unsigned keys;
+    /* These are for gRPC: */
+    size_t stream_at[2]; /* places of the stream's number */
+    char *opening;       /* what a new connection sends first */
+    size_t opening_len;
 };
 
 /*
  * Builds a request from words, in which {key} stands for a key. RESP: a command and its
  * arguments. HTTP: a method, a target, and any number of fields "Name: value"; `body` may be
- * NULL. Returns 0 or WEIR_E...
+ * NULL. gRPC: the path of a method; `body` is its message in hexadecimal digits. Returns 0 or
+ * WEIR_E...
  */
 int load_request_make(struct load_request *request, enum load_wire wire, const char *const *words,
                       unsigned words_count, const char *body, struct weir_error *error);
 void load_request_finish(struct load_request *request);
+
+/* Appends a key to a request that is being built. Returns false if it has too many. */
+bool load_request_put_key(struct load_request *request, struct buffer *bytes);
 
 /* Writes a key's number into a copy of the request. */
 void load_request_set_key(const struct load_request *request, char *copy, uint64_t key);
@@ -74,8 +84,8 @@ enum load_verdict {
 #define LOAD_BROKEN INT64_C(-1)
 
 /*
- * Returns the length of the reply at the start of the input; 0: incomplete; LOAD_BROKEN: not a
- * reply.
+ * RESP and HTTP: returns the length of the reply at the start of the input; 0: incomplete;
+ * LOAD_BROKEN: not a reply.
  */
 int64_t load_read_reply(enum load_wire wire, struct text input, enum load_verdict *verdict);
 

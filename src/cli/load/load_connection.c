@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define QUEUED_BYTES 4096 /* for frames that are no request */
+
 /* ---- opening and closing ---- */
 
 int load_connection_init(struct load_connection *c, const struct load_request *request,
@@ -16,15 +18,10 @@ int load_connection_init(struct load_connection *c, const struct load_request *r
     *c = (struct load_connection){.fd = -1, .depth = depth};
     buffer_init(&c->cipher, 2 * (depth * request->len + LOAD_INPUT_BYTES));
     c->due_ns = calloc(depth, sizeof *c->due_ns);
-    c->out = malloc(depth * request->len);
+    c->out_size = (depth + 1) * request->len + QUEUED_BYTES;
+    c->out = malloc(c->out_size);
     c->in = malloc(LOAD_INPUT_BYTES);
-    if (c->due_ns == NULL || c->out == NULL || c->in == NULL) {
-        return -1;
-    }
-    for (unsigned i = 0; i < depth; i++) {
-        memcpy(c->out + i * request->len, request->bytes, request->len);
-    }
-    return 0;
+    return c->due_ns == NULL || c->out == NULL || c->in == NULL ? -1 : 0;
 }
 
 /* ---- TLS ---- */
@@ -79,15 +76,62 @@ static int shake_hands(struct load_connection *c, const struct client_tls *tls)
     return tls_is_up(c->session) && flush(c) ? 0 : -1;
 }
 
+/* ---- the opening of HTTP/2 ---- */
+
+/* Reads what has arrived. Returns whether the first call has ended; sets errno if bytes are wrong. */
+static bool has_opened(struct load_connection *c)
+{
+    struct text rest = {c->in, c->in_len};
+    struct load_ended ended = {.opening = false};
+    errno = 0;
+    while (!ended.opening && errno == 0) {
+        int64_t used = load_grpc_read(c, rest, &ended);
+        if (used == 0) {
+            break;
+        }
+        errno = used == LOAD_BROKEN ? EPROTO : 0;
+        rest = text_after(rest, errno == 0 ? (size_t)used : 0);
+    }
+    memmove(c->in, rest.at, rest.len);
+    c->in_len = rest.len;
+    return ended.opening;
+}
+
+/* Sends the opening on a socket that blocks, and waits for the end of its call. Returns 0, or -1
+ * with errno. */
+static int open_streams(struct load_connection *c, const struct load_request *request)
+{
+    if (request->opening == NULL) {
+        return 0;
+    }
+    c->streams = load_streams_create(c->depth);
+    if (c->streams == NULL) {
+        errno = ENOMEM;
+        return -1;
+    }
+    if (send(c->fd, request->opening, request->opening_len, MSG_NOSIGNAL) < 0) {
+        return -1;
+    }
+    while (!has_opened(c)) {
+        ssize_t n = errno == 0 ? load_connection_receive(c) : -1;
+        if (n <= 0) {
+            errno = n == 0 ? ECONNRESET : errno;
+            return -1;
+        }
+    }
+    return load_connection_send(c) ? 0 : -1;
+}
+
 /* ---- opening ---- */
 
 static int open_one(struct load_connection *c, const struct addrinfo *target,
-                    const struct client_tls *tls)
+                    const struct load_request *request, const struct client_tls *tls)
 {
     const int on = 1;
     c->fd = socket(target->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->fd < 0 || connect(c->fd, target->ai_addr, target->ai_addrlen) != 0 ||
-        shake_hands(c, tls) != 0 || fcntl(c->fd, F_SETFL, O_NONBLOCK) != 0) {
+        shake_hands(c, tls) != 0 || open_streams(c, request) != 0 ||
+        fcntl(c->fd, F_SETFL, O_NONBLOCK) != 0) {
         int why = errno;
         load_connection_close(c);
         errno = why;
@@ -100,11 +144,11 @@ static int open_one(struct load_connection *c, const struct addrinfo *target,
 }
 
 int load_connection_open(struct load_connection *c, const struct addrinfo *target,
-                         const struct client_tls *tls)
+                         const struct load_request *request, const struct client_tls *tls)
 {
     int e = -1;
     for (; e != 0 && target != NULL; target = target->ai_next) {
-        e = open_one(c, target, tls);
+        e = open_one(c, target, request, tls);
     }
     return e;
 }
@@ -117,6 +161,8 @@ void load_connection_close(struct load_connection *c)
     c->fd = -1;
     tls_session_destroy(c->session);
     c->session = NULL;
+    load_streams_destroy(c->streams);
+    c->streams = NULL;
     buffer_take(&c->cipher, buffer_len(&c->cipher));
     c->in_flight = 0;
     c->sent = 0;
@@ -140,10 +186,27 @@ void load_connection_put(struct load_connection *c, const struct load_request *r
                          uint64_t key, uint64_t due_ns)
 {
     unsigned newest = c->oldest + c->in_flight;
-    c->due_ns[newest < c->depth ? newest : newest - c->depth] = due_ns;
+    newest = newest < c->depth ? newest : newest - c->depth;
+    c->due_ns[newest] = due_ns;
     c->in_flight++;
+    memcpy(c->out + c->made, request->bytes, request->len);
     load_request_set_key(request, c->out + c->made, key);
+    if (c->streams != NULL) {
+        c->streams->verdict[newest] = LOAD_OTHER; /* until a message says more */
+        load_grpc_set_stream(request, c->out + c->made, c->streams->next);
+        c->streams->next += 2;
+    }
     c->made += request->len;
+}
+
+bool load_connection_queue(struct load_connection *c, struct text bytes)
+{
+    if (c->out_size - c->made < bytes.len) {
+        return false;
+    }
+    memcpy(c->out + c->made, bytes.at, bytes.len);
+    c->made += bytes.len;
+    return true;
 }
 
 static bool send_sealed(struct load_connection *c)

@@ -88,7 +88,7 @@ static void watch(struct generator *g, struct load_connection *c, int operation)
 
 static bool open_one(struct generator *g, struct load_connection *c)
 {
-    if (load_connection_open(c, g->target, &g->plan->tls) != 0) {
+    if (load_connection_open(c, g->target, &g->plan->request, &g->plan->tls) != 0) {
         g->error = errno;
         return false;
     }
@@ -172,11 +172,17 @@ static bool put_due(struct generator *g, uint64_t now_ns)
     return true;
 }
 
-/* In a closed loop, adds a whole batch. Call it when all replies have arrived. */
+/*
+ * In a closed loop, adds a whole batch. Call it when all replies have arrived. A server that answers
+ * requests before they are sent, or asks for many frames, leaves no room.
+ */
 static void put_batch(struct generator *g, struct load_connection *c, uint64_t now_ns)
 {
-    for (unsigned i = 0; i < g->plan->depth && c->fd >= 0 && !is_done(g, now_ns); i++) {
+    while (load_connection_has_room(c, g->plan->request.len) && !is_done(g, now_ns)) {
         put(g, c, now_ns);
+    }
+    if (c->in_flight == 0 && c->fd >= 0 && !is_done(g, now_ns)) {
+        g->error = -1;
     }
 }
 
@@ -189,24 +195,41 @@ static void put_all_batches(struct generator *g, uint64_t now_ns)
 
 /* ---- taking replies ---- */
 
+/* Reads one reply, or a frame of gRPC that may end a call. Returns its length, as
+ * load_read_reply(). */
+static int64_t read_next(struct generator *g, struct load_connection *c, struct text input,
+                         uint64_t now_ns)
+{
+    struct load_ended ended = {.due_ns = 0};
+    unsigned before = c->in_flight;
+    int64_t used = c->streams != NULL ? load_grpc_read(c, input, &ended)
+                                      : load_read_reply(g->plan->wire, input, &ended.verdict);
+    if (used > 0 && c->streams == NULL) {
+        ended.due_ns = load_connection_take(c);
+    }
+    if (ended.due_ns != 0) {
+        note_reply(g, ended.due_ns, now_ns, ended.verdict);
+    }
+    g->in_flight -= before - c->in_flight;
+    return used;
+}
+
 /* Reads the replies that have arrived. Returns false if the bytes are not a reply. */
 static bool take_replies(struct generator *g, struct load_connection *c, uint64_t now_ns)
 {
     struct text rest = {c->in, c->in_len};
-    while (rest.len > 0 && c->in_flight > 0) {
-        enum load_verdict verdict;
-        int64_t used = load_read_reply(g->plan->wire, rest, &verdict);
+    bool is_grpc = c->streams != NULL;
+    while (rest.len > 0 && (c->in_flight > 0 || is_grpc)) {
+        int64_t used = read_next(g, c, rest, now_ns);
         if (used == LOAD_BROKEN) {
             return false;
         }
         if (used == 0) {
             break;
         }
-        note_reply(g, load_connection_take(c), now_ns, verdict);
-        g->in_flight--;
         rest = text_after(rest, (size_t)used);
     }
-    if (rest.len == LOAD_INPUT_BYTES || (rest.len > 0 && c->in_flight == 0)) {
+    if (rest.len == LOAD_INPUT_BYTES || (rest.len > 0 && c->in_flight == 0 && !is_grpc)) {
         return false; /* too long, or a reply without a request */
     }
     memmove(c->in, rest.at, rest.len);
@@ -229,6 +252,9 @@ static void receive(struct generator *g, struct load_connection *c)
     }
     if (g->gap_ns <= 0 && c->in_flight == 0) {
         put_batch(g, c, now_ns);
+    }
+    if (load_connection_unsent(c) > 0) {
+        touch(g, c); /* with frames that the server asked for */
     }
 }
 

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "cli/load/load.h"
+#include "cli/load/load_grpc.h"
 #include "cli/buffer_format.h"
 
 #define REQUEST_MAX 65536
@@ -19,6 +19,16 @@ static size_t filled_len(const char *text)
     return len;
 }
 
+bool load_request_put_key(struct load_request *request, struct buffer *bytes)
+{
+    if (request->keys == LOAD_KEY_PLACES) {
+        return false;
+    }
+    request->key_at[request->keys++] = buffer_len(bytes);
+    buffer_put(bytes, text_of(key_zero));
+    return true;
+}
+
 /*
  * Appends the text with keys in its places, and notes where they are. Returns false if there are
  * too many.
@@ -27,12 +37,10 @@ static bool put_filled(struct buffer *b, struct load_request *r, const char *tex
 {
     const char *place;
     while ((place = strstr(text, PLACE)) != NULL) {
-        if (r->keys == LOAD_KEY_PLACES) {
+        buffer_put(b, (struct text){text, (size_t)(place - text)});
+        if (!load_request_put_key(r, b)) {
             return false;
         }
-        buffer_put(b, (struct text){text, (size_t)(place - text)});
-        r->key_at[r->keys++] = buffer_len(b);
-        buffer_put(b, text_of(key_zero));
         text = place + sizeof PLACE - 1;
     }
     buffer_put(b, text_of(text));
@@ -77,6 +85,13 @@ static int check_words(enum load_wire wire, const char *const *words, unsigned c
         return body == NULL ? 0
                             : fail(error, WEIR_EINVAL, "found --body with --resp, expected --http");
     }
+    if (wire == LOAD_GRPC) {
+        return count == 1 && words[0][0] == '/' && body != NULL
+                   ? 0
+                   : fail(error, WEIR_EINVAL,
+                          "found no call, expected --body and the path of a method, such as "
+                          "/weir.v1.Limiter/Check");
+    }
     if (count < 2 || words[1][0] != '/') {
         return fail(error, WEIR_EINVAL,
                     "found no path, expected a method and a path, such as GET /v1/auth");
@@ -97,8 +112,8 @@ int load_request_make(struct load_request *request, enum load_wire wire, const c
     struct buffer b;
     *request = (struct load_request){.bytes = NULL};
     int e = check_words(wire, words, words_count, body, error);
-    if (e != 0) {
-        return e;
+    if (e != 0 || wire == LOAD_GRPC) {
+        return e != 0 ? e : load_grpc_make(request, words[0], body, error);
     }
     buffer_init(&b, REQUEST_MAX);
     bool good = wire == LOAD_RESP ? put_resp(&b, request, words, words_count)
@@ -117,7 +132,9 @@ int load_request_make(struct load_request *request, enum load_wire wire, const c
 void load_request_finish(struct load_request *request)
 {
     free(request->bytes);
+    free(request->opening);
     request->bytes = NULL;
+    request->opening = NULL;
 }
 
 void load_request_set_key(const struct load_request *request, char *copy, uint64_t key)

@@ -87,9 +87,10 @@ static void add_result(struct load_result *to, const struct generator *g)
 /* Returns WEIR_EIO if a generator has lost all its connections or received something else. */
 static int check(const struct load_plan *plan, const struct generator *g, struct weir_error *error)
 {
+    static const char *const expected[] = {"RESP", "HTTP with a Content-Length", "gRPC"};
     if (g->error == -1) {
         return fail(error, WEIR_EIO, "%s: found bytes that are not a reply, expected %s",
-                    plan->address, plan->wire == LOAD_RESP ? "RESP" : "HTTP with a Content-Length");
+                    plan->address, expected[plan->wire]);
     }
     return g->open > 0 || g->error == 0
                ? 0

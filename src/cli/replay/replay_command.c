@@ -18,6 +18,12 @@ int replay_read_unit(const struct cli_value *value, void *to)
     return cli_expected(value, "s, ms, us or ns");
 }
 
+/* Returns the name of an algorithm by number, NULL after the last. */
+static const char *algorithm_name(size_t i)
+{
+    return i == 0 ? "stepped_bucket" : weir_algorithm_name((int)i);
+}
+
 static int read_algorithm(const struct cli_value *value, void *to)
 {
     int *algorithm = to;
@@ -27,9 +33,8 @@ static int read_algorithm(const struct cli_value *value, void *to)
     if (*algorithm != 0 || strcmp(value->text, "stepped_bucket") == 0) {
         return CLI_OK;
     }
-    suggest_offer(&s, "stepped_bucket");
-    for (int i = 1; weir_algorithm_name(i) != NULL; i++) {
-        suggest_offer(&s, weir_algorithm_name(i));
+    for (size_t i = 0; algorithm_name(i) != NULL; i++) {
+        suggest_offer(&s, algorithm_name(i));
     }
     return cli_unknown(value->command, "algorithm", &s);
 }
@@ -38,7 +43,7 @@ static const struct cli_option options[] = {
     {"--algorithm", "NAME",
      "token_bucket (or gcra), leaky_bucket, fixed_window, sliding_window or sliding_log; "
      "default stepped_bucket",
-     read_algorithm, TO(limit.algorithm)},
+     read_algorithm, TO(limit.algorithm), .choice = algorithm_name},
     {"--rate", "N/PERIOD", "in place of the stream's capacity and window: 3/10, 100/min",
      cli_read_text, TO(rate_text)},
     {"--burst", "N", "burst of token_bucket; default the count of the rate", cli_read_count,

@@ -20,7 +20,7 @@ int replay_input_open(struct replay_input *in, const char *path, struct weir_err
     } else {
         in->fd = open(path, O_RDONLY | O_CLOEXEC);
         if (in->fd < 0) {
-            return fail_errno(error, "cannot open", path);
+            return fail_errno(error, "cannot be opened", path);
         }
     }
     if (fstat(in->fd, &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0) {

@@ -126,6 +126,7 @@ int serve_command(const struct cli_given *given, void *settings)
 {
     struct serve_run *all = calloc(1, sizeof *all);
     int code = serve_read_variables(given, settings);
+    code = code == CLI_OK ? serve_join_config(settings) : code;
     if (code == CLI_OK) {
         code = all != NULL ? start(all, settings) : cli_fail(&cli_serve, "out of memory");
     }

@@ -38,9 +38,11 @@ struct serve_tls {
 };
 
 struct serve_settings {
-    const char *config; /* NULL: use the example */
-    const char *state;  /* folder; "off": keep state in memory; NULL: as the rule file says */
-    const char *store;  /* URL; "off": no store; NULL: as the rule file says */
+    const char *config;       /* paths with : between them; NULL: use the example */
+    const char *envoy_config; /* NULL: none */
+    char *joined_config;      /* memory of `config` if it is both */
+    const char *state;        /* folder; "off": keep state in memory; NULL: as the rule file says */
+    const char *store;        /* URL; "off": no store; NULL: as the rule file says */
     struct server_options server;
     int log_format; /* enum log_format */
     int log_keys;
@@ -72,6 +74,12 @@ int serve_command(const struct cli_given *given, void *settings);
 
 /* Reads the variables of options that were not given. Returns CLI_OK, or CLI_USAGE. */
 int serve_read_variables(const struct cli_given *given, struct serve_settings *settings);
+
+/* Adds envoy_config to config. Returns CLI_OK, or CLI_FAILED. */
+int serve_join_config(struct serve_settings *settings);
+
+/* The address for gRPC if files for Envoy's reference server are given, and none is named. */
+#define GRPC_ADDRESS "127.0.0.1:8081"
 
 /*
  * Takes from the rule file the settings that neither a flag nor a variable gives. Returns

@@ -52,7 +52,8 @@ static char *join_networks(const struct networks *networks)
 }
 
 /* Takes the options from the rule file. Returns false if out of memory. */
-static bool take_file(const struct serve_settings *s, struct weir_fleet_options *o)
+static bool take_file(const struct serve_settings *s, struct weir_fleet_options *o,
+                      unsigned *connections)
 {
     struct problems problems = {0};
     struct config config = {0};
@@ -72,6 +73,7 @@ static bool take_file(const struct serve_settings *s, struct weir_fleet_options 
     }
     o->deadline_ns = config.store.deadline_ns;
     o->fleet_size = config.store.fleet_size;
+    *connections = (unsigned)config.store.connections;
     o->memory_high = config.store.memory_high != 0 ? (unsigned)config.store.memory_high
                                                    : WEIR_FLEET_MEMORY_IGNORED;
     problems_finish(&problems);
@@ -126,14 +128,18 @@ void serve_keep_nodes(struct weir_fleet *fleet, const struct state *state)
 int serve_open_fleet(const struct serve_settings *s, struct weir_fleet **fleet)
 {
     struct weir_fleet_options of_file = WEIR_FLEET_OPTIONS_INIT;
+    unsigned connections = 0;
     *fleet = NULL;
     if (s->store != NULL && strcmp(s->store, "off") == 0) {
         return CLI_OK;
     }
-    bool good = s->config == NULL || take_file(s, &of_file);
+    bool good = s->config == NULL || take_file(s, &of_file, &connections);
     struct weir_fleet_options o = of_file;
     o.url = s->store != NULL ? s->store : o.url;
     int code = good ? open_fleet(s, &o, fleet) : cli_fail(&cli_serve, "out of memory");
+    if (*fleet != NULL) {
+        (*fleet)->connections = connections;
+    }
     for (size_t i = 0; i < ROWS; i++) {
         free((void *)(uintptr_t)*option_at(&of_file, i));
     }

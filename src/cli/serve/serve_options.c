@@ -66,7 +66,12 @@ static int read_store(const struct cli_value *value, void *to)
 #define TO(member) .to = offsetof(struct serve_settings, member)
 
 static const struct cli_option options[] = {
-    {"--config", "FILE|DIR", "the rules; default a small example", cli_read_text, TO(config)},
+    {"--config", "FILE|DIR", "the rules, or several with : between them; default a small example",
+     cli_read_text, TO(config)},
+    {"--envoy-config", "FILE|DIR",
+     "files for Envoy's reference rate limit server, besides --config; --grpc is 127.0.0.1:8081 "
+     "then",
+     cli_read_text, TO(envoy_config)},
     {"--resp", "ADDR:PORT",
      "listen for RESP at this address, at unix:PATH, or off; default 127.0.0.1:6380", read_listen,
      .to = 0, PROTOCOL_RESP},
@@ -83,9 +88,9 @@ static const struct cli_option options[] = {
      .to = 0, PROTOCOL_METRICS},
     {"--page", "on|off", "serve a page for browsers to operators; default on", cli_read_choice,
      TO(page), .choices = page_names},
-    {"--state", "DIR", "keep the limits in this folder over restarts; default off", cli_read_text,
-     TO(state)},
-    {"--store", "URL", "share the limits of a fleet through this Redis; default off",
+    {"--state", "DIR", "keep the keys of all limits in this folder over restarts; default off",
+     cli_read_text, TO(state)},
+    {"--store", "URL", "share limits with other nodes through this Redis or Valkey; default off",
      .read = read_store},
     {"--threads", "N", "number of threads; default one for each processor", cli_read_unsigned,
      TO(server.threads), 1, SERVER_THREADS_MAX},
@@ -101,11 +106,12 @@ static const struct cli_option options[] = {
     {"--auth-deny-status", "N", "status with which /v1/auth denies; default 429", cli_read_unsigned,
      TO(server.auth_deny_status), 400, 599},
     {"--client-field", "NAME", "the only header field in which proxies name clients; default any",
-     read_client_field, TO(server.client_field)},
+     read_client_field, TO(server.client_field), .choices = client_field_names},
     {"--check-secrets", "FILE", "clients need one of these secrets, one on each line; default none",
      read_secrets, TO(secrets), ROLE_CHECK},
-    {"--admin-secrets", "FILE", "operators need one of these secrets; default one that is made",
-     read_secrets, TO(secrets), ROLE_ADMIN},
+    {"--admin-secrets", "FILE",
+     "operators need one of these secrets; by default the server makes one", read_secrets,
+     TO(secrets), ROLE_ADMIN},
     {"--tls-cert", "FILE",
      "speak TLS with this certificate, in PEM; off: plain text; default the rule file's",
      cli_read_text, TO(tls.cert)},
@@ -117,7 +123,7 @@ static const struct cli_option options[] = {
      "whether clients must show a certificate; default none, required with --tls-client-ca",
      cli_read_choice, TO(tls.client_cert), .choices = client_cert_names},
     {"--tls-listeners", "NAME,...", "listeners that speak TLS, such as http,resp; default all",
-     cli_read_text, TO(tls.listeners)},
+     cli_read_text, TO(tls.listeners), .choices = listener_names},
     {"--check-names", "NAME,...", "names in certificates that give the role check; default none",
      cli_read_text, TO(tls.names[ROLE_CHECK])},
     {"--admin-names", "NAME,...", "names in certificates that give the role admin; default none",
@@ -126,17 +132,17 @@ static const struct cli_option options[] = {
      TO(server.socket_mode)},
     {"--socket-group", "GROUP", "group of unix sockets; default that of the process", cli_read_text,
      TO(server.socket_group)},
-    {"--insecure", NULL, "listen beyond this machine without secrets", cli_read_switch,
-     TO(server.insecure)},
+    {"--insecure", NULL, "listen without secrets where other machines can reach it",
+     cli_read_switch, TO(server.insecure)},
     {"--log", "text|json", "format of the log; default text", cli_read_choice, TO(log_format),
      .choices = formats},
-    {"--log-level", "LEVEL", "error, warning, info (default) or debug", cli_read_choice,
-     TO(log_level), .choices = log_level_names + LEVEL_ERROR},
+    {"--log-level", "LEVEL", "what is logged: error, warning, info (default) or debug",
+     cli_read_choice, TO(log_level), .choices = log_level_names + LEVEL_ERROR},
     {"--log-keys", "cut|hashed", "how keys of clients are logged; default cut", cli_read_choice,
      TO(log_keys), .choices = keys},
     {"--no-watch", NULL, "reload on SIGHUP only, not when a file changes", cli_read_switch,
      TO(no_watch)},
-    {"--seccomp", "on|off", "give up system calls that no server needs; default on",
+    {"--seccomp", "on|off", "give up system calls that the server does not need; default on",
      cli_read_choice, TO(seccomp), .choices = seccomp},
 };
 
@@ -151,8 +157,8 @@ static const struct serve_settings defaults = {
     .tls = {.client_cert = -1},     /* likewise */
     .log_level = LEVEL_INFO - LEVEL_ERROR};
 
-const struct cli_command cli_serve =
-    CLI_COMMAND("serve", "", "answer over RESP and HTTP", options, defaults, serve_command);
+const struct cli_command cli_serve = CLI_COMMAND(
+    "serve", "", "answer clients over RESP, HTTP and gRPC", options, defaults, serve_command);
 
 /* ---- flags and variables ---- */
 
@@ -181,6 +187,23 @@ int serve_read_variables(const struct cli_given *given, struct serve_settings *s
         }
     }
     return code;
+}
+
+int serve_join_config(struct serve_settings *s)
+{
+    if (s->envoy_config == NULL) {
+        return CLI_OK;
+    }
+    if (s->config == NULL) {
+        s->config = s->envoy_config;
+        return CLI_OK;
+    }
+    if (asprintf(&s->joined_config, "%s:%s", s->config, s->envoy_config) < 0) {
+        s->joined_config = NULL;
+        return cli_fail(&cli_serve, "out of memory");
+    }
+    s->config = s->joined_config;
+    return CLI_OK;
 }
 
 /* ---- misspelt variables ---- */
@@ -213,6 +236,11 @@ static int take_address(struct serve_settings *s, enum server_protocol protocol,
     static const char *const settings[PROTOCOLS] = {"server.resp", "server.http", "server.grpc",
                                                     "server.admin", "server.metrics"};
     if (s->listen_from[protocol] != NULL) {
+        return CLI_OK;
+    }
+    if (protocol == PROTOCOL_GRPC && s->envoy_config != NULL && text_is(from, "off")) {
+        s->server.listen[protocol] = GRPC_ADDRESS;
+        s->listen_from[protocol] = "--envoy-config";
         return CLI_OK;
     }
     if (from.len >= sizeof s->address[protocol]) {
@@ -309,6 +337,7 @@ int serve_check_client(struct weir_rules *rules, const struct serve_settings *s)
 void serve_finish_settings(struct serve_settings *settings)
 {
     cidr_set_destroy(settings->trusted);
+    free(settings->joined_config);
     serve_finish_tls(settings);
     access_close(settings->server.access);
     explicit_bzero(settings->made_secret, sizeof settings->made_secret);

@@ -1,7 +1,7 @@
 /*
  * Gives up system calls that no server needs and that an attacker who has taken it over would use
  * next: other programs, other processes, mounts, modules, clocks, keys. They fail with EPERM
- * afterwards, in all threads, for ever. docs/decisions/036 gives the reasons.
+ * afterwards, in all threads, for ever. docs/explanation/decisions/036 gives the reasons.
  */
 #ifndef WEIR_CLI_SERVE_SERVE_SECCOMP_H
 #define WEIR_CLI_SERVE_SERVE_SECCOMP_H

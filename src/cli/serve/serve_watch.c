@@ -167,10 +167,20 @@ static void watch_file(void *arg, const struct source_file *file)
     watch_way(arg, file->path, 0);
 }
 
+static int watch_path(void *arg, const char *path)
+{
+    struct watch *w = arg;
+    struct stat st;
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
+        watch_way(w, path, 0);
+        watch_folder(w, path, strlen(path));
+    }
+    return 0;
+}
+
 /* Watches all folders anew, because links may lead elsewhere now and rules may name other files. */
 static void watch_again(struct watch *w)
 {
-    struct stat st;
     if (w->fd >= 0) {
         (void)close(w->fd);
         w->fd = -1;
@@ -180,10 +190,7 @@ static void watch_again(struct watch *w)
         return;
     }
     w->complete = true;
-    if (stat(w->config, &st) == 0 && S_ISDIR(st.st_mode)) {
-        watch_way(w, w->config, 0);
-        watch_folder(w, w->config, strlen(w->config));
-    }
+    (void)config_each_path(w->config, watch_path, w);
     each_file(w, watch_file, w);
 }
 

@@ -109,8 +109,9 @@ static int read_out(const struct cli_value *value, void *to)
 /* ---- the command ---- */
 
 static const struct cli_option rows[] = {
-    {"--shape", "NAME,...", "steady, burst, onoff, poisson, edge, herd or all; default edge",
-     .read = read_shapes},
+    {"--shape", "NAME,...",
+     "shapes of traffic: steady, burst, onoff, poisson, edge, herd or all; default edge",
+     .read = read_shapes, .choice = sim_shape_name},
     {"--trace", "FILE", "instead of a shape: lines as 'weir replay' reads them", cli_read_text,
      TO(trace)},
     {"--unit", "s|ms|us|ns", "unit of the trace's times; default s", replay_read_unit, TO(unit_ns)},
@@ -125,7 +126,7 @@ static const struct cli_option rows[] = {
      TO(undelayed)},
     {"--algorithm", "NAME,...",
      "token_bucket, leaky_bucket, fixed_window, sliding_window, sliding_log; default all",
-     .read = read_algorithms},
+     .read = read_algorithms, .choice = algorithm_name},
     {"--rules", "FILE", "a rule file to compare; may be repeated", .read = read_rules},
     {"--path", "PATH", "with --rules: path of the requests; default /", cli_read_text, TO(path)},
     {"--method", "NAME", "with --rules: method of the requests; default GET", cli_read_text,

@@ -202,8 +202,8 @@ struct sim_result {
 
 /*
  * Returns the most units of one client that the subject of this index may release within any
- * period, by the table in docs/ALGORITHMS.md; UINT64_MAX for a rule file, which may combine
- * several algorithms and quotas.
+ * period, by the table in docs/explanation/algorithms.md; UINT64_MAX for a rule file, which may
+ * combine several algorithms and quotas.
  */
 uint64_t sim_bound(const struct sim_plan *plan, size_t index, const struct sim_traffic *traffic);
 

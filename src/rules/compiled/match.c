@@ -81,11 +81,11 @@ static void count_missing(const struct rule *rule, const struct request *request
 static inline enum fit fit_of(const struct rule *rule, const struct request *request,
                               const struct matches *matches)
 {
-    return !tests_hold(&rule->when, request)                              ? FIT_WHEN
-           : rule->unless.count > 0 && tests_hold(&rule->unless, request) ? FIT_UNLESS
-           : group_taken(matches, rule->group)                            ? FIT_GROUP
-           : !key_is_there(rule, request)                                 ? FIT_MISSING
-                                                                          : FIT_APPLIES;
+    return !tests_hold(&rule->when, request)                                           ? FIT_WHEN
+           : list_find(rule->unless, rule->unless_count, request) < rule->unless_count ? FIT_UNLESS
+           : group_taken(matches, rule->group)                                         ? FIT_GROUP
+           : !key_is_there(rule, request)                                              ? FIT_MISSING
+                                          : FIT_APPLIES;
 }
 
 /* Enters a candidate that applies, or whose key is missing, into `matches`. */
@@ -155,6 +155,45 @@ static void matches_init(struct matches *matches)
     matches->shadow_dropped = 0;
 }
 
+/* Returns the limit of a list that replaces `rule`; NULL: none. */
+static const struct rule *replacing(const struct rule *const *list, size_t n,
+                                    const struct rule *rule)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (limit_replaces(list[i]->config, rule->config)) {
+            return list[i];
+        }
+    }
+    return NULL;
+}
+
+static const struct rule *replaced_by(const struct matches *m, const struct rule *rule)
+{
+    const struct rule *by = replacing(m->enforced, m->enforced_count, rule);
+    return by != NULL ? by : replacing(m->shadow, m->shadow_count, rule);
+}
+
+static size_t keep_others(const struct matches *all, const struct rule *const *from, size_t n,
+                          const struct rule **to)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (replaced_by(all, from[i]) == NULL) {
+            to[kept++] = from[i];
+        }
+    }
+    return kept;
+}
+
+/* Takes limits out that others replace: all at once, so that their order does not matter. */
+static __attribute__((noinline)) void drop_replaced(struct matches *matches)
+{
+    struct matches all = *matches;
+    matches->enforced_count =
+        keep_others(&all, all.enforced, all.enforced_count, matches->enforced);
+    matches->shadow_count = keep_others(&all, all.shadow, all.shadow_count, matches->shadow);
+}
+
 int ruleset_match(const struct ruleset *set, const struct request *request, struct matches *matches,
                   struct weir_error *error)
 {
@@ -170,6 +209,9 @@ int ruleset_match(const struct ruleset *set, const struct request *request, stru
                 return e;
             }
         }
+    }
+    if (set->replaces) {
+        drop_replaced(matches);
     }
     return 0;
 }
@@ -239,6 +281,15 @@ int ruleset_explain(const struct ruleset *set, const struct request *request,
         if (is_candidate(&candidates, i)) {
             e = explain_candidate(&set->rules[i], request, matches, &fits[i], error);
         }
+    }
+    for (size_t i = 0; e == 0 && set->replaces && i < set->rules_count; i++) {
+        const struct rule *by = replaced_by(matches, &set->rules[i]);
+        if (fits[i].fit == FIT_APPLIES && by != NULL) {
+            fits[i] = (struct rule_fit){.fit = FIT_REPLACED, .other = by};
+        }
+    }
+    if (e == 0 && set->replaces) {
+        drop_replaced(matches);
     }
     return e;
 }

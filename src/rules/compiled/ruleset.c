@@ -223,6 +223,7 @@ static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     rule->config = limit;
     rule->shadow = limit->shadow;
     rule->deny_missing = limit->on_missing == MISSING_DENY;
+    set->replaces = set->replaces || limit->replaces.count > 0;
     rule->group = group_number(set, limit, i);
     rule->cost_attribute = optional_number(set, limit->cost_attribute);
     rule->mode = config_is_shared(&set->config, limit)
@@ -231,7 +232,7 @@ static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     compile_key(set, limit, rule);
     compile_variants(set, limit, rule);
     ruleset_tests(set, &limit->when, indexed, &rule->when);
-    ruleset_tests(set, &limit->unless, SIZE_MAX, &rule->unless);
+    ruleset_list(set, &limit->unless, &rule->unless, &rule->unless_count);
     if (indexed != SIZE_MAX) {
         add_entries(set, entries, (unsigned)i, &limit->when.at[indexed]);
     } else {

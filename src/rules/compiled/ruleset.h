@@ -83,8 +83,9 @@ struct variant {
  * Members that matching reads come first: the rules of a large set do not fit into the near caches.
  */
 struct rule {
-    struct tests when; /* without the condition that the index answers */
-    struct tests unless;
+    struct tests when;    /* without the condition that the index answers */
+    struct tests *unless; /* the limit does not apply if one of them holds */
+    size_t unless_count;
     unsigned group;    /* 0: none; shadow limits of the rule file have groups of their own */
     bool shadow;       /* decided as a shadow limit: by the rules, or switched */
     bool switched;     /* to shadow by hand */
@@ -156,6 +157,7 @@ struct ruleset {
     size_t block_count;
     struct rule *rules;
     size_t rules_count;
+    bool replaces;           /* some rule has `replaces` */
     struct text_map *limits; /* name -> number in rules */
     struct index *index;
     uint64_t indexed;          /* attributes other than the path that the index has values of */
@@ -270,17 +272,18 @@ int ruleset_match(const struct ruleset *set, const struct request *request, stru
 /* Whether a limit applies to a request, or the first reason why it does not. */
 enum fit {
     FIT_APPLIES,
-    FIT_WHEN,    /* a condition of `when` does not hold */
-    FIT_UNLESS,  /* all conditions of `unless` hold */
-    FIT_GROUP,   /* another limit of its group came first */
-    FIT_MISSING, /* its key has no value */
-    FIT_DROPPED  /* a shadow limit beyond MATCHES_MAX */
+    FIT_WHEN,     /* a condition of `when` does not hold */
+    FIT_UNLESS,   /* an entry of `unless` holds */
+    FIT_GROUP,    /* another limit of its group came first */
+    FIT_REPLACED, /* another limit that applies replaces it */
+    FIT_MISSING,  /* its key has no value */
+    FIT_DROPPED   /* a shadow limit beyond MATCHES_MAX */
 };
 
 struct rule_fit {
     enum fit fit;
     size_t condition;         /* FIT_WHEN: the number of that condition */
-    const struct rule *other; /* FIT_GROUP: that limit */
+    const struct rule *other; /* FIT_GROUP, FIT_REPLACED: that limit */
 };
 
 /*

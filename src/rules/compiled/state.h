@@ -1,6 +1,6 @@
 /*
  * The folder in which limiters live in files, so that a restart, an upgrade or a kill keeps their
- * keys. docs/decisions/018 gives the reasons for the design.
+ * keys. docs/explanation/decisions/018 gives the reasons for the design.
  *
  *     .lock                                  held by the process that uses the folder
  *     fleet.nodes                            the number of nodes of the fleet (fleet/nodes_file.c)

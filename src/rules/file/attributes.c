@@ -1,4 +1,5 @@
 /* Reads and shows the section `attributes`: where values come from that a request does not carry. */
+#include "rules/envoy/envoy.h"
 #include "rules/file/sections.h"
 
 #include "rules/file/conditions.h"
@@ -78,7 +79,7 @@ static void refuse_undeclared(struct reader *r, const struct node *declared, str
 void attribute_used(struct reader *r, struct text name, struct place place)
 {
     const struct node *declared = r->config->declared;
-    if (attribute_kind_of(name) != ATTRIBUTE_PLAIN) {
+    if (attribute_kind_of(name) != ATTRIBUTE_PLAIN || envoy_has_attribute(name)) {
         return;
     }
     if (declared == NULL) {

@@ -5,7 +5,7 @@
 
 static const struct field ban_fields[] = {
     {"denials", "a count from 1 to 1M, such as 20",
-     "the denials of a key that ban it; calls that are blocked, shadow limits, peeks, verdicts "
+     "the number of denials that ban a key; calls that are blocked, shadow limits, peeks, verdicts "
      "`never`, full tables and failures of the store do not count",
      &type_count, BAN(denials), .required = true, .least = 1, .most = 1000000},
     {"within", DURATION "1min",

@@ -272,15 +272,20 @@ static void read_conditions(struct reader *r, const struct field *f, const struc
     }
 }
 
-static void show_conditions(const struct show *s, const void *value)
+static void put_conditions(const struct show *s, const struct conditions *conditions)
 {
-    const struct conditions *conditions = value;
     for (size_t i = 0; i < conditions->count; i++) {
         const struct condition *c = &conditions->at[i];
-        (void)fprintf(s->out, "%s%.*s:", i > 0 ? ", " : " {", TEXT_ARGS(c->attribute));
+        (void)fprintf(s->out, "%s%.*s:", i > 0 ? ", " : "{", TEXT_ARGS(c->attribute));
         field_show_texts(s, &c->written);
     }
     (void)fputc('}', s->out);
+}
+
+static void show_conditions(const struct show *s, const void *value)
+{
+    (void)fputc(' ', s->out);
+    put_conditions(s, value);
 }
 
 static void read_list(struct reader *r, const struct field *f, const struct node *node, void *value)
@@ -300,6 +305,33 @@ static void read_list(struct reader *r, const struct field *f, const struct node
     }
 }
 
+/* Reads a map, or a list of maps, one of which must hold. */
+static void read_either(struct reader *r, const struct field *f, const struct node *node,
+                        void *value)
+{
+    struct node *items = (struct node *)(uintptr_t)node;
+    struct node one = {.kind = NODE_LIST, .place = node->place, .count = 1, .items = &items};
+    if (node->kind == NODE_LIST && node->count == 0) {
+        unexpected(r, node, "at least one map");
+        return;
+    }
+    read_list(r, f, node->kind == NODE_LIST ? node : &one, value);
+}
+
+static void show_either(const struct show *s, const void *value)
+{
+    const struct list_config *list = value;
+    if (list->count == 1) {
+        show_conditions(s, &list->entries[0]);
+        return;
+    }
+    for (size_t i = 0; i < list->count; i++) {
+        (void)fputs(i > 0 ? ", " : " [", s->out);
+        put_conditions(s, &list->entries[i]);
+    }
+    (void)fputc(']', s->out);
+}
+
 static void show_list(const struct show *s, const void *value)
 {
     const struct list_config *list = value;
@@ -317,6 +349,10 @@ const struct field_type type_list = {.size = sizeof(struct list_config),
                                      .read = read_list,
                                      .show = show_list,
                                      .shape = SHAPE_CONDITIONS_LIST};
+const struct field_type type_either = {.size = sizeof(struct list_config),
+                                       .read = read_either,
+                                       .show = show_either,
+                                       .shape = SHAPE_CONDITIONS_EITHER};
 
 /* ---- paths with names ---- */
 
@@ -333,16 +369,19 @@ static void each_named(const struct conditions *conditions, config_named_fn fn, 
     }
 }
 
+static void each_named_of(const struct list_config *list, config_named_fn fn, void *arg)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        each_named(&list->entries[i], fn, arg);
+    }
+}
+
 void config_each_named(const struct config *config, config_named_fn fn, void *arg)
 {
-    const struct list_config *lists[] = {&config->allow, &config->block};
     for (size_t i = 0; i < config->limits_count; i++) {
         each_named(&config->limits[i]->when, fn, arg);
-        each_named(&config->limits[i]->unless, fn, arg);
+        each_named_of(&config->limits[i]->unless, fn, arg);
     }
-    for (size_t l = 0; l < 2; l++) {
-        for (size_t i = 0; i < lists[l]->count; i++) {
-            each_named(&lists[l]->entries[i], fn, arg);
-        }
-    }
+    each_named_of(&config->allow, fn, arg);
+    each_named_of(&config->block, fn, arg);
 }

@@ -10,4 +10,7 @@ extern const struct field_type type_conditions;
 /* A struct list_config: [{ip: [...]}, {path: ...}]; entries are added to those already there. */
 extern const struct field_type type_list;
 
+/* The same, of which a single entry may be written without the list. */
+extern const struct field_type type_either;
+
 #endif

@@ -10,6 +10,7 @@
 
 #include "base/maths.h"
 #include "common/array.h"
+#include "rules/envoy/envoy.h"
 #include "rules/file/adhoc.h"
 #include "rules/file/conditions.h"
 #include "rules/file/files.h"
@@ -170,8 +171,10 @@ static const struct field top_fields[] = {
      CONFIG(store), .unset = "none", .section = &section_store, .once = true},
     {"adhoc", "off or a map", "the built-in limit of CL.THROTTLE", &type_adhoc, CONFIG(adhoc),
      .unset = "see below", .section = &section_adhoc, .once = true},
+    {"envoy", "a map", "how calls of Envoy's rate limit service are decided", &type_map,
+     CONFIG(envoy), .unset = "see below", .section = &section_envoy, .once = true},
     {"attributes", "a map of names and sources",
-     "where the values of attributes come from that a request does not carry", &type_attributes,
+     "sources of the attributes that a request does not carry itself", &type_attributes,
      CONFIG(attributes), .unset = "none", .once = true},
     {"allow", "a list of conditions", "requests that are allowed and that no limit counts",
      &type_list, CONFIG(allow), .unset = "none"},
@@ -192,6 +195,7 @@ static void init(struct config *config, struct problems *problems)
     fields_init(&r, &section_server, &config->server);
     fields_init(&r, &section_store, &config->store);
     fields_init(&r, &section_adhoc, &config->adhoc);
+    fields_init(&r, &section_envoy, &config->envoy);
     config->adhoc.place = (struct place){"rules", 0, 0};
     config->files_most = config->server.memory;
 }
@@ -249,6 +253,29 @@ static void look_ahead(struct config *config, const struct node *root)
     config->declared = config->declared != NULL ? config->declared : node_find(root, "attributes");
 }
 
+/* Converts a file for Envoy's reference server into weir's own format. */
+static void convert(const struct config *config, struct source *source, struct problems *problems)
+{
+    unsigned before = problems->errors;
+    const struct node *root = source->root;
+    struct node *converted = envoy_convert(&source->arena, root, &source->domain, problems);
+    source->root = converted;
+    source->damaged = source->damaged || problems->errors > before;
+    for (size_t i = 0; i < config->sources_count; i++) {
+        const struct source *other = config->sources[i];
+        if (other != source && source->domain.len > 0 &&
+            text_equal(other->domain, source->domain)) {
+            problem(
+                problems, node_find(root, "domain")->place,
+                "found the domain '%.*s' a second time, expected it in one file; the first is %s",
+                TEXT_CUT(source->domain, 64), other->root->place.file);
+            if (converted != NULL) {
+                converted->count = 0; /* so that its limits are not reported as second ones */
+            }
+        }
+    }
+}
+
 /* Parses one text. The name is copied, because messages and limits refer to it. */
 static int parse_text(struct config *config, const char *name, struct text text,
                       struct problems *problems)
@@ -275,7 +302,9 @@ static int parse_text(struct config *config, const char *name, struct text text,
         source->root = NULL;
     }
     source->damaged = problems->errors > before;
-    if (source->root != NULL) {
+    if (source->root != NULL && envoy_is_file(source->root)) {
+        convert(config, source, problems);
+    } else if (source->root != NULL) {
         look_ahead(config, source->root);
     }
     return source->arena.failed ? WEIR_ENOMEM : 0;
@@ -338,8 +367,32 @@ static int by_name(const struct dirent **a, const struct dirent **b)
     return strcmp((*a)->d_name, (*b)->d_name);
 }
 
-int config_each_file(const char *path, config_file_fn fn, void *arg)
+int config_each_path(const char *list, config_file_fn fn, void *arg)
 {
+    char path[PATH_MAX];
+    struct stat st;
+    bool empty = list[strspn(list, ":")] == 0; /* there is no such file, and fn tells so */
+    if (empty || strchr(list, ':') == NULL || stat(list, &st) == 0) {
+        return fn(arg, list);
+    }
+    int e = 0;
+    for (size_t n = 0; e == 0 && *list != 0; list += n + (list[n] == ':')) {
+        n = strcspn(list, ":");
+        (void)snprintf(path, sizeof path, "%.*s", (int)n, list);
+        e = n > 0 ? fn(arg, path) : 0;
+    }
+    return e;
+}
+
+struct each_file {
+    config_file_fn fn;
+    void *arg;
+};
+
+static int each_file_of(void *each, const char *path)
+{
+    config_file_fn fn = ((const struct each_file *)each)->fn;
+    void *arg = ((const struct each_file *)each)->arg;
     struct dirent **entries;
     struct stat st;
     char file[PATH_MAX];
@@ -360,17 +413,30 @@ int config_each_file(const char *path, config_file_fn fn, void *arg)
     return e;
 }
 
-int config_read(struct config *config, const char *path, struct problems *problems)
+int config_each_file(const char *list, config_file_fn fn, void *arg)
 {
-    struct file_reading r = {config, problems};
-    init(config, problems);
-    int e = config_each_file(path, parse_file, &r);
+    return config_each_path(list, each_file_of, &(struct each_file){fn, arg});
+}
+
+/* Parses the files of one path of a list. */
+static int parse_path(void *arg, const char *path)
+{
+    const struct file_reading *r = arg;
+    int e = each_file_of(&(struct each_file){parse_file, arg}, path);
     if (e == WEIR_ENOENT || e == WEIR_EACCES) {
-        problem(problems, (struct place){path, 0, 0},
+        problem(r->problems, (struct place){path, 0, 0},
                 "found a folder %s, expected one with *.yaml files",
                 e == WEIR_ENOENT ? "without *.yaml files" : "that cannot be read");
         e = 0;
     }
+    return e;
+}
+
+int config_read(struct config *config, const char *path, struct problems *problems)
+{
+    struct file_reading r = {config, problems};
+    init(config, problems);
+    int e = config_each_path(path, parse_path, &r);
     return e != 0 ? e : read_texts(config, path, problems);
 }
 

@@ -45,6 +45,7 @@ struct source {
     struct source_file *files;
     const struct node *root; /* the text, parsed; NULL: it could not be, or is one limit */
     bool damaged;            /* parts of the text could not be parsed */
+    struct text domain;      /* of a file for Envoy's reference server; len 0: weir's own format */
     struct text folder;      /* where relative paths of the text start */
     unsigned references;
 };
@@ -90,6 +91,12 @@ struct conditions {
     struct place place; /* of the map */
 };
 
+/* One of the entries must hold. */
+struct list_config {
+    struct conditions *entries;
+    size_t count;
+};
+
 /* ---- limits ---- */
 
 /* The numbers in which a limit, its tiers and its overrides differ. */
@@ -118,6 +125,9 @@ struct overrides {
 struct key_part {
     struct texts alternatives; /* names of attributes; the first that is present is used */
 };
+
+/* `align` besides WEIR_ALIGN_CLOCK and WEIR_ALIGN_KEY: config_options() turns it into an offset. */
+#define LIMIT_ALIGN_EPOCH 2
 
 enum on_missing { MISSING_SKIP, MISSING_DENY };
 enum consistency {
@@ -154,7 +164,7 @@ struct limit_config {
     struct place sync_place; /* line 0: not given */
     struct text name;
     struct conditions when;
-    struct conditions unless;
+    struct list_config unless;
     struct key_part key[CONFIG_KEY_PARTS_MAX];
     size_t key_parts;
     struct texts key_written; /* the parts as in the file, for `config show` */
@@ -177,7 +187,10 @@ struct limit_config {
     unsigned ipv4_prefix;
     unsigned ipv6_prefix;
     bool shadow;
-    bool expose; /* clients may be told its name and numbers */
+    bool quota_mode;
+    struct text label;     /* told by Envoy's rate limit service; len 0: none */
+    struct texts replaces; /* names and labels of limits */
+    bool expose;           /* clients may be told its name and numbers */
     struct deny_config deny;
     struct log_config log;
     struct text tier_by; /* len 0: no tiers */
@@ -188,6 +201,9 @@ struct limit_config {
     struct ban_config ban;
     struct place ban_place;
 };
+
+/* Returns whether `limit` replaces `other`, by its name or its label. */
+bool limit_replaces(const struct limit_config *limit, const struct limit_config *other);
 
 /* Returns whether the limit can make a request wait (max_wait): whether it is a bucket. */
 static inline bool limit_can_wait(const struct limit_config *limit)
@@ -221,11 +237,6 @@ struct attribute_config {
     struct texts written; /* the sources as in the file, for `config show` */
 };
 
-struct list_config {
-    struct conditions *entries; /* one of them must hold */
-    size_t count;
-};
-
 struct networks {
     bool given; /* may be given and empty */
     struct cidr *at;
@@ -242,6 +253,8 @@ enum client_field {
 };
 
 extern const char *const client_field_names[CLIENT_FIELDS + 1]; /* lower case; the last is NULL */
+
+extern const char *const listener_names[]; /* that may speak TLS; the last is NULL */
 
 /* Whether operators get a page for browsers. */
 enum page_choice { PAGE_ON, PAGE_OFF, PAGE_CHOICES };
@@ -305,6 +318,7 @@ struct store_config {
     uint64_t deadline_ns;
     uint64_t fleet_size;  /* 0: auto */
     uint64_t memory_high; /* percent; 0: off */
+    uint64_t connections; /* to each primary; 0: one of each thread */
     struct networks networks;
     struct store_tls_config tls;
 };
@@ -317,6 +331,17 @@ struct adhoc_config {
     int consistency;      /* enum consistency: DEFAULT, LOCAL or EXACT */
     int on_store_failure; /* enum remote_failure */
     struct place place;
+};
+
+/* The units that a call of Envoy's rate limit service takes if one of its descriptors is denied. */
+enum envoy_charge {
+    CHARGE_TOGETHER, /* nothing */
+    CHARGE_EACH,     /* the others, and what is left of those that deny */
+    CHARGES
+};
+
+struct envoy_config {
+    int charge; /* enum envoy_charge */
 };
 
 /* What decides limits whose consistency is not local. */
@@ -351,6 +376,7 @@ struct config {
     struct store_config store;
     struct place store_place;
     struct adhoc_config adhoc;
+    struct envoy_config envoy;
     const struct node *declared; /* the section `attributes`; NULL: there is none */
     struct attribute_config *attributes;
     size_t attributes_count;
@@ -368,7 +394,7 @@ struct config {
 };
 
 /*
- * Reads a file or a folder of *.yaml; or a text. Returns 0, WEIR_ERULES after adding all problems
+ * Reads files and folders of *.yaml (config_each_file()); or a text. Returns 0, WEIR_ERULES after adding all problems
  * to *problems, or WEIR_ENOMEM. *config must be 0 except for the members that are set before, and
  * must be finished in any case.
  */
@@ -392,13 +418,19 @@ int config_remove(const struct config *config, struct text name, struct config *
 int config_share_head(const struct config *config, struct config *head);
 
 /*
- * Calls fn with each file that `path` stands for: the file itself or, if it is a folder, its *.yaml
- * files that are not hidden, sorted by the bytes of their names. Stops if fn does not return 0.
- * Returns the last result of fn; for a folder WEIR_ENOENT if it has no such file, WEIR_EACCES if it
- * cannot be read, or WEIR_ENOMEM.
+ * Calls fn with each path of a list such as "weir.yaml:/etc/ratelimit". A list that is the path of a
+ * file or folder is that one path. Stops if fn does not return 0, and returns its last result.
  */
 typedef int (*config_file_fn)(void *arg, const char *path);
-int config_each_file(const char *path, config_file_fn fn, void *arg);
+int config_each_path(const char *list, config_file_fn fn, void *arg);
+
+/*
+ * Calls fn with each file that the paths of a list stand for: the file itself or, if it is a folder,
+ * its *.yaml files that are not hidden, sorted by the bytes of their names. Stops if fn does not
+ * return 0. Returns the last result of fn; for a folder WEIR_ENOENT if it has no such file,
+ * WEIR_EACCES if it cannot be read, or WEIR_ENOMEM.
+ */
+int config_each_file(const char *list, config_file_fn fn, void *arg);
 
 /*
  * Returns the path of a file that the rules name: relative ones begin in the folder of the first

@@ -111,7 +111,7 @@ static size_t all_wild_bytes(const struct config *config)
     size_t n =
         list_wild_bytes(&config->allow) + list_wild_bytes(&config->block) + named_bytes(config);
     for (size_t i = 0; i < config->limits_count; i++) {
-        n += wild_bytes(&config->limits[i]->when) + wild_bytes(&config->limits[i]->unless);
+        n += wild_bytes(&config->limits[i]->when) + list_wild_bytes(&config->limits[i]->unless);
     }
     return n;
 }

@@ -125,13 +125,14 @@ void fields_init(struct reader *r, const struct section *section, void *target)
 static bool may_read(struct reader *r, const struct section *section, const struct field *f,
                      const struct node *node)
 {
-    unsigned bit = 1u << (f - section->fields);
-    if (f->once && (r->config->seen & bit) != 0) {
-        problem(r->problems, node->place,
-                "found this section in a second file, expected it in one file of the folder");
-        return false;
-    }
     if (f->once) {
+        unsigned bit =
+            1u << (f - section->fields); /* limits have more than 32 fields, none `once` */
+        if ((r->config->seen & bit) != 0) {
+            problem(r->problems, node->place,
+                    "found this section in a second file, expected it in one file of the folder");
+            return false;
+        }
         r->config->seen |= bit;
     }
     return f->type->read != NULL;

@@ -37,6 +37,7 @@ enum field_shape {
     SHAPE_SCALARS, /* a scalar or a list of them */
     SHAPE_CONDITIONS,
     SHAPE_CONDITIONS_LIST,
+    SHAPE_CONDITIONS_EITHER, /* a map or a list of maps */
     SHAPE_ATTRIBUTES,
     SHAPE_TIERS,
     SHAPE_LIMITS
@@ -96,8 +97,8 @@ struct section {
     }
 
 extern const struct section section_top, section_server, section_server_tls, section_store,
-    section_store_tls, section_adhoc, section_limit, section_tiers, section_tier, section_overrides,
-    section_ban, section_deny, section_log;
+    section_store_tls, section_adhoc, section_envoy, section_limit, section_tiers, section_tier,
+    section_overrides, section_ban, section_deny, section_log;
 
 /* Sets the defaults of all fields that have one. */
 void fields_init(struct reader *r, const struct section *section, void *target);

@@ -61,6 +61,17 @@ static void fixed_options(const struct limit_config *limit, const struct setting
     options->max_blocks = limit->max_blocks;
 }
 
+bool limit_replaces(const struct limit_config *limit, const struct limit_config *other)
+{
+    for (size_t i = 0; i < limit->replaces.count; i++) {
+        struct text name = limit->replaces.at[i];
+        if (text_equal(name, other->name) || text_equal(name, other->label)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void config_options(const struct limit_config *limit, const struct setting *setting,
                     struct weir_options *options)
 {
@@ -75,7 +86,11 @@ void config_options(const struct limit_config *limit, const struct setting *sett
     options->max_keys = limit->key_parts > 0 ? setting->max_keys : 1;
     options->max_blocks = limit->max_blocks;
     options->on_full = limit->on_full;
-    options->align = limit->align;
+    if (limit->align != LIMIT_ALIGN_EPOCH) {
+        options->align = limit->align;
+    } else if (options->period_ns % (7 * WEIR_DAY) == 0) { /* not on a Monday */
+        options->offset_ns = options->period_ns - 4 * WEIR_DAY;
+    }
     if (limit->algorithm == WEIR_TOKEN_BUCKET) {
         options->burst = setting->burst;
     } else if (limit->algorithm == WEIR_LEAKY_BUCKET) {
@@ -101,7 +116,7 @@ static uint64_t options_bytes(const struct limit_config *limit, const struct siz
     struct weir_error error;
     uint64_t bytes = 0;
     if (options->period_ns == WEIR_MONTH &&
-        (options->algorithm != WEIR_FIXED_WINDOW || options->align != WEIR_ALIGN_CLOCK)) {
+        (options->algorithm != WEIR_FIXED_WINDOW || limit->align != WEIR_ALIGN_CLOCK)) {
         problem(problems, place,
                 "limit '%.*s'%s%.*s: found a rate per month, which needs 'algorithm: fixed_window' "
                 "and 'align: clock', its default",

@@ -14,13 +14,14 @@ const char *const limit_on_full_names[] = {"evict", "deny", "allow", NULL};
 static const char *const on_missing_names[] = {"skip", "deny", NULL};
 const char *const limit_failure_names[] = {"local", "open", "closed", NULL};
 const char *const limit_consistency_names[] = {"", "local", "exact", "leased", "synced", NULL};
-static const char *const align_names[] = {"clock", "key", NULL};
+static const char *const align_names[] = {"clock", "key", "epoch", NULL};
 
 _Static_assert(WEIR_TOKEN_BUCKET == 1 && WEIR_LEAKY_BUCKET == 2 && WEIR_FIXED_WINDOW == 3 &&
                    WEIR_SLIDING_WINDOW == 4 && WEIR_SLIDING_LOG == 5,
                "order of the names");
 _Static_assert(WEIR_EVICT == 0 && WEIR_DENY_NEW == 1 && WEIR_ALLOW_NEW == 2, "order of the names");
-_Static_assert(WEIR_ALIGN_CLOCK == 0 && WEIR_ALIGN_KEY == 1, "order of the names");
+_Static_assert(WEIR_ALIGN_CLOCK == 0 && WEIR_ALIGN_KEY == 1 && LIMIT_ALIGN_EPOCH == 2,
+               "order of the names");
 
 /* ---- types of single fields ---- */
 
@@ -159,6 +160,20 @@ static const struct field_type type_cost = {
 static const struct field_type type_key = {
     .read = read_key, .show = show_key, .same = same_key, .shape = SHAPE_SCALARS};
 
+static void read_replaces(struct reader *r, const struct field *f, const struct node *node,
+                          void *value)
+{
+    const struct node *const *items;
+    size_t n = scalars_of(r, node, f->expects, &items);
+    *(struct texts *)value = texts_of(r, items, n);
+}
+
+static const struct field_type type_replaces = {.size = sizeof(struct texts),
+                                                .read = read_replaces,
+                                                .show = field_show_texts,
+                                                .same = field_same_texts,
+                                                .shape = SHAPE_SCALARS};
+
 static const struct field_type type_log = {
     .size = sizeof(struct log_config), .read = field_read_inline, .show = field_show_inline};
 
@@ -178,13 +193,13 @@ static const struct field limit_fields[] = {
     {"when", "a map of attributes and values",
      "the requests that the limit applies to: each attribute must have one of its values",
      &type_conditions, LIMIT(when), .unset = "every request"},
-    {"unless", "a map of attributes and values", "the requests that the limit does not apply to",
-     &type_conditions, LIMIT(unless), .unset = "none"},
+    {"unless", "a map of attributes and values, or a list of such maps",
+     "the requests that the limit does not apply to", &type_either, LIMIT(unless), .unset = "none"},
     {"key", "attributes, such as [user|ip], or [] for one count of all requests",
      "the attributes whose values are counted separately; a|b is the first of them that is present",
      &type_key, 0, .required = true, .change = CHANGE_KEYS},
     {"algorithm", "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log",
-     "how it counts", &type_algorithm, LIMIT(algorithm), .initial = "token_bucket",
+     "how the limit counts", &type_algorithm, LIMIT(algorithm), .initial = "token_bucket",
      .choices = algorithm_names, .change = CHANGE_KEYS},
     {"rate", "a rate such as 100/min, or unlimited",
      "the units that a key gets in each period; 0/s denies every request", &type_limit_rate,
@@ -225,9 +240,9 @@ static const struct field limit_fields[] = {
      LIMIT(deny_cache_ns), .initial = "1s", .zero = "off", .applies = limit_is_shared,
      .change = CHANGE_SHARING},
     {"sync", "a duration from 1ms to 1min, such as 100ms",
-     "synced: the time between two exchanges with the store", &type_duration, LIMIT(sync_ns),
-     .initial = "100ms", .least = SYNC_MIN, .most = SYNC_MAX, .applies = limit_is_synced,
-     .change = CHANGE_SHARING},
+     "the time between two exchanges of a synced limit with the store", &type_duration,
+     LIMIT(sync_ns), .initial = "100ms", .least = SYNC_MIN, .most = SYNC_MAX,
+     .applies = limit_is_synced, .change = CHANGE_SHARING},
     {"max_blocks", "a count of at least 1, such as 100k",
      "the number of keys that can be blocked at the same time", &type_count, LIMIT(max_blocks),
      .unset = "max_keys / 128, at least 64", .least = 1, .change = CHANGE_KEYS},
@@ -241,12 +256,25 @@ static const struct field limit_fields[] = {
      .change = CHANGE_KEYS},
     {"on_missing", "skip or deny", "what happens when a request lacks a part of the key",
      &type_choice, LIMIT(on_missing), .initial = "skip", .choices = on_missing_names},
-    {"align", "clock or key",
-     "fixed_window: windows begin at multiples of the period, or each key has an offset of its own",
+    {"align", "clock, key or epoch",
+     "fixed_window: where windows begin. clock: at multiples of the period since 1970, those of "
+     "weeks on a Monday; key: each key has its own offset; epoch: windows of weeks, too, begin at "
+     "multiples since 1970",
      &type_choice, LIMIT(align), .initial = "clock", .choices = align_names,
      .algorithm = WEIR_FIXED_WINDOW, .change = CHANGE_KEYS},
     {"shadow", "true or false", "count and report, but never deny", &type_bool, LIMIT(shadow),
      .initial = "false"},
+    {"label", "a text of at most 255 bytes",
+     "the name that Envoy's rate limit service tells, which Envoy may show to clients, and that "
+     "`replaces` may refer to",
+     &type_message, LIMIT(label), .unset = "none"},
+    {"replaces", "names or labels of limits",
+     "limits that do not apply to a request to which this limit applies", &type_replaces,
+     LIMIT(replaces), .unset = "none"},
+    {"quota_mode", "true or false",
+     "of calls of Envoy's rate limit service: this limit denies a call only if every limit with "
+     "quota_mode that applies to the call denies it",
+     &type_bool, LIMIT(quota_mode), .initial = "false"},
     {"expose", "true or false",
      "whether clients are told the limit's name and numbers, in header fields and in the bodies of "
      "/v1/auth; Retry-After is sent in any case; with key: [] the default is false",
@@ -254,8 +282,8 @@ static const struct field limit_fields[] = {
     {"deny", "{status: 403, message: TEXT}",
      "what /v1/auth answers to a request that this limit denies", &type_deny, LIMIT(deny),
      .unset = "as the server is told", .section = &section_deny},
-    {"log", "{denied: RATE}, such as {denied: 10/s}", "what is logged of its decisions", &type_log,
-     LIMIT(log), .unset = "nothing", .section = &section_log},
+    {"log", "{denied: RATE}, such as {denied: 10/s}", "which of its decisions are logged",
+     &type_log, LIMIT(log), .unset = "nothing", .section = &section_log},
     {"retry_jitter", "a percentage from 0% to 100%, such as 12.5%",
      "the most that is added to the Retry-After header at random", &type_percent,
      LIMIT(retry_jitter), .initial = "0%"},
@@ -279,6 +307,10 @@ static void check_fields(struct reader *r, const struct node *node,
     }
     fields_check_algorithm(r, &section_limit, node, limit->algorithm);
     setting_check(r, node, &limit->base);
+    const struct node *replaces = node_find(node, "replaces");
+    if (replaces != NULL && limit_replaces(limit, limit)) {
+        problem(r->problems, replaces->place, "found the limit itself, expected other limits");
+    }
     const struct node *undelayed = node_find(node, "undelayed");
     if (undelayed != NULL && limit->undelayed > limit->base.burst &&
         limit->algorithm == WEIR_LEAKY_BUCKET && rate_kind(limit->base.rate) == RATE_COUNTS) {

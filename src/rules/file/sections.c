@@ -166,7 +166,7 @@ const char *const client_cert_names[CLIENT_CERTS + 1] = {[CLIENT_CERT_NONE] = "n
                                                          [CLIENT_CERT_OPTIONAL] = "optional",
                                                          [CLIENT_CERT_REQUIRED] = "required"};
 
-static const char *const listener_names[] = {"http", "resp", "grpc", "admin", "metrics", NULL};
+const char *const listener_names[] = {"http", "resp", "grpc", "admin", "metrics", NULL};
 
 #define SERVER_TLS(member) offsetof(struct server_tls_config, member)
 
@@ -178,7 +178,7 @@ static const struct field server_tls_fields[] = {
     {"client_ca", "a file", "a file in PEM with the CAs of clients' certificates", &type_text,
      SERVER_TLS(client_ca), .unset = "none"},
     {"client_cert", "none, optional or required",
-     "whether clients show a certificate of `client_ca`; optional: one that is shown must be valid",
+     "whether clients must show a certificate of `client_ca`; optional: a client may show none",
      &type_choice, SERVER_TLS(client_cert), .unset = "none", .choices = client_cert_names},
     {"listeners", "listeners: http, resp, grpc, admin or metrics",
      "the listeners that speak TLS; unix sockets never do", &type_names, SERVER_TLS(listeners),
@@ -237,7 +237,7 @@ static const struct field server_fields[] = {
      "file",
      &type_text, SERVER(check_secrets), .unset = "none: clients need no secret"},
     {"admin_secrets", "a file", "a file with the secrets of operators, in the same form",
-     &type_text, SERVER(admin_secrets), .unset = "none: one is made at the start"},
+     &type_text, SERVER(admin_secrets), .unset = "none: the server makes one at the start"},
     {"tls", "a map such as {cert: weir.crt, key: weir.key}",
      "TLS on the listeners; files are read again when they change, and relative paths begin at the "
      "rule file",
@@ -436,6 +436,12 @@ static const struct field store_fields[] = {
      "decided "
      "by this node, by on_full of their limit; off: the store is not asked for its memory",
      &type_count, STORE(memory_high), .initial = "90", .zero = "off", .least = 1, .most = 100},
+    {"connections", "thread or a count from 1 to 64",
+     "the most connections of this process to each primary of the store; thread: each thread has "
+     "one "
+     "of its own",
+     &type_count, STORE(connections), .initial = "thread", .zero = "thread", .least = 1,
+     .most = 64},
     {"networks", "networks such as 10.0.0.0/8",
      "where the store may be: a master that Sentinels name, or a node that a Cluster names, is "
      "used "
@@ -464,3 +470,18 @@ const struct field_type type_store = {.size = sizeof(struct text),
                                       .read = read_store,
                                       .show = field_show_map,
                                       .shape = SHAPE_SCALAR_OR_MAP};
+
+/* ---- Envoy's rate limit service ---- */
+
+static const char *const charge_names[CHARGES + 1] = {"together", "each", NULL};
+
+static const struct field envoy_fields[] = {
+    {"charge", "together or each",
+     "what a call takes if a descriptor is denied: together takes nothing; each takes from the "
+     "other "
+     "descriptors, and uses up what is left of those that are denied",
+     &type_choice, offsetof(struct envoy_config, charge), .initial = "together",
+     .choices = charge_names, .change = CHANGE_APPLIED},
+};
+
+const struct section section_envoy = SECTION("envoy", NULL, envoy_fields);

@@ -231,7 +231,7 @@ static const char *unreachable(const struct config *config, const struct limit_c
             return "a file in 'when' has no values";
         }
     }
-    return limit->unless.count > 0 && conditions_cover(&limit->unless, &limit->when)
+    return list_covers(&limit->unless, &limit->when)
                ? "'unless' excludes every request that it is for"
            : list_covers(&config->block, &limit->when)
                ? "'block' denies every request that it is for"

@@ -63,3 +63,22 @@ void yaml_put_list(FILE *out, const struct texts *texts)
     }
     (void)fputc(']', out);
 }
+
+void yaml_put_node(FILE *out, const struct node *node)
+{
+    bool map = node->kind == NODE_MAP;
+    if (node->kind == NODE_SCALAR) {
+        yaml_put(out, node->scalar);
+        return;
+    }
+    (void)fputc(map ? '{' : '[', out);
+    for (size_t i = 0; i < node->count; i++) {
+        (void)fputs(i > 0 ? ", " : "", out);
+        if (map) {
+            yaml_put(out, node->keys[i]->scalar);
+            (void)fputs(": ", out);
+        }
+        yaml_put_node(out, node->items[i]);
+    }
+    (void)fputc(map ? '}' : ']', out);
+}

@@ -272,8 +272,7 @@ static int check_question(const struct weir_rules_question *question, struct wei
     return 0;
 }
 
-/* Reports the entry of the block list that denied a request. */
-static void tell_listed(const struct rules_ask *a, size_t entry)
+void asking_tell_listed(const struct rules_ask *a, size_t entry)
 {
     struct place place = a->set->config.block.entries[entry].place;
     if (a->set->listed != NULL && a->question->mode == WEIR_CHECK) {
@@ -301,7 +300,7 @@ static int ask_set(const struct ruleset *set, const struct weir_rules_question *
     if (listed < set->block_count) {
         tally->block_listed++;
         answer_refuse(answer, WEIR_REASON_BLOCK_LIST, NULL);
-        tell_listed(&a, listed);
+        asking_tell_listed(&a, listed);
         return 0;
     }
     if (list_find(set->allow, set->allow_count, &request) < set->allow_count) {
@@ -333,6 +332,7 @@ static void count(struct weir_rules *rules, struct slot *slot, uint64_t *counter
 
 void rules_count(struct weir_rules *rules, struct slot *slot, const struct tally *tally, bool bad)
 {
+    count(rules, slot, &slot->asked, tally->asked);
     count(rules, slot, &slot->bad, bad);
     count(rules, slot, &slot->unmatched, tally->unmatched);
     count(rules, slot, &slot->allow_listed, tally->allow_listed);
@@ -347,13 +347,12 @@ static int ask(struct weir_rules *rules, const struct weir_rules_question *quest
                uint64_t now_ns, const struct rules_waiter *waiter, struct weir_rules_answer *answer,
                struct weir_error *error)
 {
-    struct tally tally = {0};
+    struct tally tally = {.asked = 1};
     if (rules == NULL || question == NULL || answer == NULL) {
         return fail(error, WEIR_EINVAL, "the rules, the question or the answer is NULL");
     }
     struct slot *slot = gate_enter(rules);
     int e = ask_set(rules->set, question, now_ns, waiter, answer, &tally, error);
-    count(rules, slot, &slot->asked, 1);
     rules_count(rules, slot, &tally, e < 0);
     gate_leave(slot);
     return e;

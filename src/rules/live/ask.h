@@ -16,7 +16,7 @@ struct rules_waiter {
 
 /* The counts that one question adds to the statistics. */
 struct tally {
-    unsigned unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
+    unsigned asked, unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
         shadow_failed;
 };
 
@@ -51,6 +51,9 @@ int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct
  */
 int asking_part(const struct rules_ask *a, const struct rule *rule, struct weir_part *part,
                 struct weir_key *key, const struct variant **variant);
+
+/* Reports the entry of the block list that denied a request. */
+void asking_tell_listed(const struct rules_ask *a, size_t entry);
 
 /* Returns the max_wait_ns that keeps the delay of one limit within what the question allows. */
 static inline uint64_t asking_wait(const struct weir_rules_question *question,

@@ -113,10 +113,14 @@ static bool explain_why(const struct explaining *e, const struct rule *rule,
         add_expected(w, &config->when.at[fit->condition].written);
         return true;
     case FIT_UNLESS:
-        add_unless(w, set, request, &config->unless);
+        add_unless(w, set, request,
+                   &config->unless.entries[list_find(rule->unless, rule->unless_count, request)]);
         return true;
     case FIT_GROUP:
         add(w, "limit '%.*s' of the same group came first", TEXT_ARGS(fit->other->config->name));
+        return true;
+    case FIT_REPLACED:
+        add(w, "limit '%.*s' replaces it", TEXT_ARGS(fit->other->config->name));
         return true;
     case FIT_MISSING:
         add_missing(w, rule, request);

@@ -119,7 +119,7 @@ static int refuse(const struct cleaner *c, struct weir_error *error, const char 
 {
     char found[QUOTE_MAX];
     return error == NULL ? WEIR_EINVAL
-                         : fail(error, WEIR_EINVAL, "path %s %s", quote(c->in, found), why);
+                         : fail(error, WEIR_EINVAL, "found %s: %s", quote(c->in, found), why);
 }
 
 static int read_piece(struct cleaner *c, struct weir_error *error)
@@ -139,7 +139,7 @@ static int read_piece(struct cleaner *c, struct weir_error *error)
             return 0;
         }
         if (byte == '\0') {
-            return refuse(c, error, "has a NUL byte");
+            return refuse(c, error, "a path cannot contain a NUL byte");
         }
         to[c->piece++] = byte;
     }
@@ -174,13 +174,11 @@ static int use_piece(struct cleaner *c, struct weir_error *error)
     c->dots |= dots > 0;
     c->encoded_slash |= c->after == MARK_ENCODED_SLASH;
     if (dots > 0 && parameters) {
-        return refuse(c, error,
-                      "has a dot segment with parameters, which servers read in different ways");
+        return refuse(c, error, "servers read a dot segment with parameters in different ways");
     }
     if (c->dots && c->encoded_slash) {
-        return refuse(
-            c, error,
-            "has dot segments and an encoded slash, which servers read in different ways");
+        return refuse(c, error,
+                      "servers read dot segments with an encoded slash in different ways");
     }
     if (dots == 2) {
         drop_last(c);
@@ -215,8 +213,7 @@ static int clean(struct cleaner *c, size_t *out_len, struct weir_error *error)
 
 static int refuse_length(size_t length, struct weir_error *error)
 {
-    return fail(error, WEIR_EINVAL, "path has %zu bytes, expected at most %d", length,
-                PATH_BYTES_MAX);
+    return fail(error, WEIR_EINVAL, "found %zu bytes, expected at most %d", length, PATH_BYTES_MAX);
 }
 
 int path_normalise(struct text in, char *out, size_t *out_len, struct weir_error *error)

@@ -26,7 +26,7 @@ struct node {
 #define DOCUMENT_BYTES_MAX (16u << 20)
 #define DOCUMENT_NODES_MAX 1000000u
 #define DOCUMENT_KEYS_MAX 4096u /* in one map: each is compared with all before it */
-#define DOCUMENT_DEPTH_MAX 16u
+#define DOCUMENT_DEPTH_MAX 32u
 #define DOCUMENT_ANCHORS_MAX 1000u
 
 /*

@@ -84,7 +84,8 @@ const char *admin_member(struct exchange *x, const json_t *body, const char *nam
     const char *value = json_string_value(json_object_get(body, name));
     if (value == NULL) {
         struct weir_error error;
-        (void)fail(&error, WEIR_EINVAL, "expected a JSON object with the string \"%s\"", name);
+        (void)fail(&error, WEIR_EINVAL,
+                   "found another body, expected a JSON object with the string \"%s\"", name);
         http_reply_failure(x, WEIR_EINVAL, &error);
     }
     return value;

@@ -90,7 +90,8 @@ static bool read_limit(struct exchange *x, char *room, struct listing *l)
     }
     if (!http_next_pair(&query, room, &pair) || query.len > 0 || !text_is(pair.name, "limit") ||
         pair.value.len == 0) {
-        http_reply_problem(x, 400, "expected ?limit=NAME, or nothing for all limits");
+        http_reply_problem(x, 400,
+                           "found another query, expected ?limit=NAME, or nothing for all limits");
         return false;
     }
     l->only = pair.value;

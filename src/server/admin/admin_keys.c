@@ -42,7 +42,7 @@ static int read_query(struct text text, struct query *q, struct weir_error *erro
         e = take_pair(&q->ask, &pair, error);
     }
     if (e == 0 && q->ask.text[ASK_LIMIT].len == 0) {
-        return fail(error, WEIR_EINVAL, "expected ?limit=NAME&key=KEY");
+        return fail(error, WEIR_EINVAL, "found another query, expected ?limit=NAME&key=KEY");
     }
     return e;
 }

@@ -27,7 +27,7 @@ static bool read_name(struct exchange *x, char *room)
     bool good = http_next_pair(&rest, decoded, &pair) && rest.len == 0 && pair.value.len == 0 &&
                 pair.name.len < WEIR_RULES_NAME && memchr(pair.name.at, 0, pair.name.len) == NULL;
     if (!good) {
-        http_reply_problem(x, 404, "expected the name of a limit after " PREFIX);
+        http_reply_problem(x, 404, "found no name, expected the name of a limit after " PREFIX);
         return false;
     }
     memcpy(room, pair.name.at, pair.name.len);
@@ -248,7 +248,9 @@ static void run_put(struct exchange *x)
     } else if (names(yaml, name)) {
         put_limit(x, name, yaml);
     } else {
-        http_reply_problem(x, 400, "expected one limit whose `name` is the name in the path");
+        http_reply_problem(
+            x, 400,
+            "found another name or none, expected one limit whose `name` is the name in the path");
     }
     buffer_finish(&room);
 }

@@ -33,7 +33,9 @@ static void set_level(struct exchange *x, const json_t *body)
         return;
     }
     if (json_object_size(body) != 1 || !log_level_parse(text_of(name), &level)) {
-        http_reply_problem(x, 400, "expected {\"level\":...} with error, warning, info or debug");
+        http_reply_problem(
+            x, 400,
+            "found another body, expected {\"level\":...} with error, warning, info or debug");
         return;
     }
     log_set_level(level);
@@ -125,9 +127,10 @@ static void set_mode(struct exchange *x, const json_t *body)
     bool named = json_is_string(limit);
     if (read_mode(mode) < 0 || json_object_size(body) != (named ? 2 : 1) ||
         (named && strlen(json_string_value(limit)) != json_string_length(limit))) {
-        http_reply_problem(x, 400,
-                           "expected {\"mode\":\"enforce\"} or {\"mode\":\"shadow\"}, "
-                           "optionally with \"limit\" and its name");
+        http_reply_problem(
+            x, 400,
+            "found another body, expected {\"mode\":\"enforce\"} or {\"mode\":\"shadow\"}, "
+            "optionally with \"limit\" and its name");
         return;
     }
     switch_mode(x, read_mode(mode), json_string_value(limit));
@@ -141,7 +144,7 @@ static void run_set_mode(struct exchange *x)
 const struct http_route admin_settings_routes[] = {
     {"GET", "/v1/log-level", HTTP_AT, ROLE_ADMIN, run_get_level, "how much is logged"},
     {"PUT", "/v1/log-level", HTTP_AT, ROLE_ADMIN, run_set_level,
-     "error, warning, info or debug, until the next start"},
+     "sets how much is logged (error, warning, info or debug), until the next start"},
     {"GET", "/v1/mode", HTTP_AT, ROLE_ADMIN, run_get_mode, "whether limits are enforced"},
     {"PUT", "/v1/mode", HTTP_AT, ROLE_ADMIN, run_set_mode,
      "the kill switch: shadow denies nothing, enforce does as the rules say"},

@@ -180,7 +180,7 @@ static size_t read_many(struct exchange *x)
     if (query.len > 0 &&
         (query.len >= sizeof room || !http_next_pair(&query, room, &pair) || query.len > 0 ||
          !text_is(pair.name, "n") || !resp_to_u64(pair.value, &n) || n == 0 || n > TOP_MOST)) {
-        http_reply_problem(x, 400, "expected ?n=N, from 1 to 99999");
+        http_reply_problem(x, 400, "found another query, expected ?n=N, with N from 1 to 99999");
         return 0;
     }
     return n;

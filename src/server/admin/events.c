@@ -322,7 +322,8 @@ static void run_events(struct exchange *x)
 {
     struct connection *c = x->connection;
     if (c->pending.count > 0) {
-        http_reply_problem(x, 400, "expected no unanswered request before a stream of events");
+        http_reply_problem(x, 400,
+                           "found an unanswered request, expected none before a stream of events");
     } else if (c->worker->counts.streams >= SERVER_STREAMS && !make_room(c)) {
         http_reply_problem(x, 503, "found 128 open streams of events, the most at once");
     } else if (text_is(x->request->method, "HEAD")) {

@@ -16,8 +16,6 @@ enum scope {
     OF_ENDPOINT /* offsets in struct fleet_endpoint_numbers; label endpoint */
 };
 
-#define SERIES_MAX 5
-
 struct metric {
     /* ..._total is a counter, ..._duration_seconds a histogram; ..._seconds... is counted in ns. */
     const char *name;
@@ -27,7 +25,8 @@ struct metric {
     struct {
         const char *value;
         size_t offset;
-    } series[SERIES_MAX]; /* ended by a value that is NULL; without a label only the first */
+    } series
+        [METRICS_SERIES_MAX]; /* ended by a value that is NULL; without a label only the first */
 };
 
 #define LIMIT(field) offsetof(struct limit_numbers, field)
@@ -80,7 +79,8 @@ static const struct metric metrics[] = {
         "kind", {"evicted", LIMIT(stats.evicted)}, {"reclaimed", LIMIT(stats.reclaimed)},
         {"full_denied", LIMIT(stats.full_denied)}, {"full_allowed", LIMIT(stats.full_allowed)}),
     /* rules */
-    ONE("weir_unmatched_total", OF_ALL, ALL(rules.unmatched), "Requests that no limit applied to."),
+    ONE("weir_unmatched_total", OF_ALL, ALL(rules.unmatched),
+        "Requests that no limit applied to, apart from limits in shadow mode."),
     SERIES("weir_listed_total", OF_ALL, "Requests that the allow list or the block list decided.",
            "list", {"allow", ALL(rules.allow_listed)}, {"block", ALL(rules.block_listed)}),
     ONE("weir_tier_unknown_total", OF_ALL, ALL(rules.tier_unknown),
@@ -183,8 +183,9 @@ static const struct metric metrics[] = {
     ONE("weir_held_abandoned_total", OF_ALL, ALL(counts.held_abandoned),
         "Held replies whose client closed the connection before they were sent."),
     ONE("weir_held_refused_total", OF_ALL, ALL(counts.unheld),
-        "Questions of gateways that were asked when too many replies were held: a delay was a "
-        "denial."),
+        "Questions of gateways that came while too many replies were held, so that they could not "
+        "be "
+        "delayed, only allowed or denied."),
     ONE("weir_forwarded_ignored_total", OF_ALL, ALL(counts.forwarded_ignored),
         "Requests whose fields about the client were ignored, because no trusted proxy sent "
         "them."),
@@ -265,14 +266,30 @@ static const char *type_of(const struct metric *m)
     return is_histogram(m) ? "histogram" : strstr(m->name, "_total") != NULL ? "counter" : "gauge";
 }
 
-const char *metrics_name(size_t i, const char **type, const char **help)
+bool metrics_describe(size_t i, struct metrics_about *about)
 {
+    static const struct {
+        const char *of;
+        const char *label;
+    } scopes[] = {[OF_LIMIT] = {"each limit", "limit"},
+                  [OF_LISTENER] = {"each listener", "listener"},
+                  [OF_ALL] = {"the server", NULL},
+                  [OF_VERSION] = {"the server", "version"},
+                  [OF_REMOTE] = {"each limit that a store decides", "limit"},
+                  [OF_FAILURE] = {"each limit that a store decides", "limit"},
+                  [OF_STORE] = {"the store", NULL},
+                  [OF_ENDPOINT] = {"each endpoint of the store", "endpoint"}};
     if (i >= METRICS) {
-        return NULL;
+        return false;
     }
-    *type = type_of(&metrics[i]);
-    *help = metrics[i].help;
-    return metrics[i].name;
+    const struct metric *m = &metrics[i];
+    *about = (struct metrics_about){
+        m->name,  type_of(m), m->help, scopes[m->scope].of, scopes[m->scope].label,
+        m->label, {NULL}};
+    for (size_t j = 0; m->label != NULL && j < METRICS_SERIES_MAX; j++) {
+        about->values[j] = m->series[j].value;
+    }
+    return true;
 }
 
 /* ---- the text ---- */
@@ -381,7 +398,7 @@ static void put_series(struct buffer *out, const struct metric *m, struct sample
         put_times(out, m, s, (const struct histogram *)(const void *)(base + m->series[0].offset));
         return;
     }
-    for (unsigned i = 0; i < SERIES_MAX && (i == 0 || m->series[i].value != NULL); i++) {
+    for (unsigned i = 0; i < METRICS_SERIES_MAX && (i == 0 || m->series[i].value != NULL); i++) {
         put_one(out, m, i, s, base);
     }
 }

@@ -11,8 +11,21 @@
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-/* Returns the name of the i-th metric, or NULL after the last. */
-const char *metrics_name(size_t i, const char **type, const char **help);
+#define METRICS_SERIES_MAX 5
+
+/* The description of a metric, for the manual. */
+struct metrics_about {
+    const char *name;
+    const char *type;
+    const char *help;
+    const char *of;                         /* "each limit": what it is counted for */
+    const char *scope;                      /* the label that names it; NULL: none */
+    const char *label;                      /* distinguishes the series; NULL: there is one */
+    const char *values[METRICS_SERIES_MAX]; /* of that label; NULL after the last */
+};
+
+/* Describes the i-th metric. Returns false after the last. */
+bool metrics_describe(size_t i, struct metrics_about *about);
 
 void metrics_put(struct buffer *out, const struct numbers *numbers);
 

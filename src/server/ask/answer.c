@@ -5,6 +5,7 @@
 #include "server/ask/reservations.h"
 #include "server/net/pending.h"
 #include "server/net/worker.h"
+#include "wire/ratelimit.h"
 
 #define MS WEIR_MILLISECOND
 
@@ -93,6 +94,50 @@ void answer_for_client(const struct answer *from, struct answer *to)
     to->window_ns = any ? shown->window_ns : 0;
 }
 
+/* Returns a random number from one state per thread: cheap, and good enough to spread clients. */
+static uint64_t random_number(uint64_t now_ns)
+{
+    static __thread uint64_t state;
+    if (state == 0) {
+        state = now_ns ^ (uint64_t)(uintptr_t)&state;
+    }
+    return splitmix_next(&state);
+}
+
+/* Puts Retry-After. With jitter it may be later than the exact time, which other members have. */
+static void put_retry_after(struct buffer *out, const struct answer *a, uint64_t now_ns)
+{
+    uint64_t ms = (uint64_t)a->retry_after_ms;
+    if (a->retry_jitter > 0) {
+        ms = ratelimit_jitter(ms, a->retry_jitter, random_number(now_ns));
+    }
+    ratelimit_put_retry_after(out, ms);
+}
+
+void answer_put_fields(struct buffer *out, const struct answer *a, bool denied,
+                       const struct server *server, uint64_t now_ns)
+{
+    bool later = a->verdict == WEIR_DENY && a->retry_after_ms > 0;
+    if (later && denied) {
+        put_retry_after(out, a, now_ns);
+    }
+    struct answer told;
+    if (a->hidden) {
+        answer_for_client(a, &told);
+        a = &told;
+    }
+    if (a->limit[0] != 0 && a->remaining >= 0) {
+        struct ratelimit r = {.policy = text_of(a->limit),
+                              .quota = a->quota,
+                              .remaining = (uint64_t)a->remaining,
+                              .retry_after_ms = later ? (uint64_t)a->retry_after_ms : 0,
+                              .reset_after_ms = a->reset_after_ms,
+                              .now_s = now_ns / WEIR_SECOND,
+                              .window_ns = a->window_ns};
+        ratelimit_put(out, (enum ratelimit_format)server->options.headers, &r);
+    }
+}
+
 const struct answer_error *answer_error(int e)
 {
     static const struct answer_error rows[] = {
@@ -118,6 +163,8 @@ const char *answer_words_of_error(int e, const struct weir_error *error)
 {
     return error->text[0] != 0 ? error->text
            : e == WEIR_EIO     ? "the store does not answer, and only the store can do this"
+           : e == WEIR_ENOTSUP ? "this limit does not support it: only a token_bucket or "
+                                 "leaky_bucket can wait (MAXWAIT, max_wait_ms)"
                                : weir_strerror(e);
 }
 

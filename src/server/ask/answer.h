@@ -50,6 +50,13 @@ struct answer {
 void answer_for_client(const struct answer *from, struct answer *to);
 
 /*
+ * Puts the header fields that tell a client of the limit, as lines, in the form of server.headers; and
+ * Retry-After if the reply is a denial (`denied`) that ends with time.
+ */
+void answer_put_fields(struct buffer *out, const struct answer *a, bool denied,
+                       const struct server *server, uint64_t now_ns);
+
+/*
  * Converts the answer of one limit. A shadow limit never denies. A key that is blocked without end
  * gets the verdict NEVER, because there is no time at which a retry could succeed.
  */

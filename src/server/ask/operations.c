@@ -87,7 +87,8 @@ static int check_shape(const struct ask *ask, struct weir_error *error)
     bool by_name = (ask->given & ASK_BIT(ASK_LIMIT)) != 0;
     bool by_attributes = (ask->given & ASK_BIT(ASK_ATTRIBUTES)) != 0;
     if (by_name == by_attributes) {
-        return fail(error, WEIR_EINVAL, "expected either limit or attributes");
+        return fail(error, WEIR_EINVAL, "found %s limit %s attributes, expected one of them",
+                    by_name ? "both" : "neither", by_name ? "and" : "nor");
     }
     if (by_attributes && (ask->given & (ASK_BIT(ASK_KEY) | ASK_BIT(ASK_TIER))) != 0) {
         return fail(error, WEIR_EINVAL, "key and tier belong to limit, not to attributes");

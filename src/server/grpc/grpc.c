@@ -4,10 +4,54 @@
 
 /* ---- calls of a connection ---- */
 
+#define SPARE_BYTES 1024 /* the largest buffer of a call whose memory is used again */
+
+/* Returns a call without content: the spare one, with its empty buffers, or a new one. */
+static struct grpc_call *take_call(struct grpc_session *s)
+{
+    struct grpc_call *call = s->spare != NULL ? s->spare : calloc(1, sizeof *call);
+    if (s->spare == NULL && call != NULL) {
+        buffer_init(&call->request, SERVER_REQUEST_BYTES);
+        buffer_init(&call->reply, SERVER_REPLY_BYTES);
+    }
+    s->spare = NULL;
+    return call;
+}
+
+static void free_call(struct grpc_call *call)
+{
+    if (call != NULL) {
+        buffer_finish(&call->request);
+        buffer_finish(&call->reply);
+        free(call);
+    }
+}
+
+/* Empties a buffer. Returns whether its memory may be used again. */
+static bool empty(struct buffer *b)
+{
+    buffer_take(b, buffer_len(b));
+    b->full = false;
+    return b->size <= SPARE_BYTES;
+}
+
+/* Keeps an ended call as the spare one, or frees it. */
+static void spare_call(struct grpc_session *s, struct grpc_call *call)
+{
+    bool small = empty(&call->request);
+    small = empty(&call->reply) && small;
+    if (s->spare != NULL || !small) {
+        free_call(call);
+        return;
+    }
+    *call = (struct grpc_call){.request = call->request, .reply = call->reply};
+    s->spare = call;
+}
+
 static struct grpc_call *create_call(struct connection *c, int32_t stream)
 {
     struct grpc_session *s = grpc_session_of(c);
-    struct grpc_call *call = calloc(1, sizeof *call);
+    struct grpc_call *call = take_call(s);
     if (call == NULL) {
         return NULL;
     }
@@ -15,8 +59,6 @@ static struct grpc_call *create_call(struct connection *c, int32_t stream)
     call->stream = stream;
     call->deadline_ns = UINT64_MAX;
     call->role = access_role(c->worker->server->options.access, &c->pass);
-    buffer_init(&call->request, SERVER_REQUEST_BYTES);
-    buffer_init(&call->reply, SERVER_REPLY_BYTES);
     call->next = s->calls;
     call->from = &s->calls;
     if (s->calls != NULL) {
@@ -26,14 +68,6 @@ static struct grpc_call *create_call(struct connection *c, int32_t stream)
     return call;
 }
 
-static void free_call(struct grpc_call *call)
-{
-    call->connection->session_kept -= buffer_len(&call->request);
-    buffer_finish(&call->request);
-    buffer_finish(&call->reply);
-    free(call);
-}
-
 /* Takes the call out of its list, and frees it. */
 static void destroy_call(struct grpc_call *call)
 {
@@ -41,7 +75,8 @@ static void destroy_call(struct grpc_call *call)
     if (call->next != NULL) {
         call->next->from = call->from;
     }
-    free_call(call);
+    call->connection->session_kept -= buffer_len(&call->request);
+    spare_call(grpc_session_of(call->connection), call);
 }
 
 /* ---- what nghttp2 tells ---- */
@@ -251,10 +286,13 @@ static void finish(struct connection *c)
     struct grpc_session *s = grpc_session_of(c);
     for (struct grpc_call *call = s->calls; call != NULL;) {
         struct grpc_call *next = call->next;
+        c->session_kept -= buffer_len(&call->request);
         free_call(call);
         call = next;
     }
+    free_call(s->spare);
     s->calls = NULL;
+    s->spare = NULL;
     nghttp2_session_del(s->h2);
     s->h2 = NULL;
 }

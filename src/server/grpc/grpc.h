@@ -5,6 +5,7 @@
  *   grpc.c          the connection: bytes -> streams -> calls -> bytes
  *   grpc_call.c     one call: its header fields, its message, its reply or its error
  *   grpc_limiter.c  weir.v1.Limiter: a method for each operation, and Batch
+ *   grpc_rls.c      envoy.service.ratelimit.v3.RateLimitService
  *   grpc_health.c   grpc.health.v1.Health
  *
  * A stream belongs to its connection. Its memory is bounded: GRPC_STREAMS streams of a connection,
@@ -83,9 +84,10 @@ struct grpc_call {
 struct grpc_session {
     nghttp2_session *h2; /* NULL: nothing has come yet */
     struct grpc_call *calls;
-    uint64_t frames;    /* how many more frames may come; see count_frame() */
-    uint64_t frames_ms; /* when that was computed, by the loop's clock */
-    bool stale;         /* the present input is too old to be decided (overload.h) */
+    struct grpc_call *spare; /* an ended call, for the memory of the next one; NULL: none */
+    uint64_t frames;         /* how many more frames may come; see count_frame() */
+    uint64_t frames_ms;      /* when that was computed, by the loop's clock */
+    bool stale;              /* the present input is too old to be decided (overload.h) */
 };
 
 static inline struct grpc_session *grpc_session_of(struct connection *c)
@@ -140,6 +142,8 @@ struct grpc_call *grpc_resume(struct pending *p);
 const struct grpc_method *grpc_method(struct text path);
 
 const struct grpc_method *grpc_limiter_methods(size_t *count);
+extern const struct grpc_method grpc_rls_methods[];
+#define GRPC_RLS_METHODS 1
 extern const struct grpc_method grpc_health_methods[];
 #define GRPC_HEALTH_METHODS 2
 

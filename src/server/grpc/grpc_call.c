@@ -380,7 +380,8 @@ void grpc_run(struct grpc_call *call)
         grpc_refuse(call, REQUEST_ERROR, b[0] == 1 ? GRPC_UNIMPLEMENTED : GRPC_INTERNAL,
                     "found a compressed message, expected a plain one");
     } else if (len != body.len - PREFIX) {
-        grpc_refuse(call, REQUEST_ERROR, GRPC_INTERNAL, "expected exactly one complete message");
+        grpc_refuse(call, REQUEST_ERROR, GRPC_INTERNAL,
+                    "found no message, several, or one that is cut short; expected exactly one");
     } else {
         call->method->run(call, text_after(body, PREFIX));
     }
@@ -408,6 +409,7 @@ const struct grpc_method *grpc_method(struct text path)
     }
     struct text name = text_after(path, 1);
     struct text service = text_cut(&name, '/');
-    const struct grpc_method *found = find(methods, count, service, name);
+    const struct grpc_method *found = find(grpc_rls_methods, GRPC_RLS_METHODS, service, name);
+    found = found != NULL ? found : find(methods, count, service, name);
     return found != NULL ? found : find(grpc_health_methods, GRPC_HEALTH_METHODS, service, name);
 }

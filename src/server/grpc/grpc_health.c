@@ -9,7 +9,9 @@ static enum serving serving_of(const struct grpc_call *call, struct text service
 {
     const struct server *server = call->connection->worker->server;
     bool ready = load_acquire(&server->state) == SERVER_READY;
-    bool known = service.len == 0 || text_is(service, "weir.v1.Limiter");
+    bool known = service.len == 0 || text_is(service, "weir.v1.Limiter") ||
+                 text_is(service, "envoy.service.ratelimit.v3.RateLimitService") ||
+                 text_is(service, "ratelimit"); /* the reference server's name for itself */
     return !known ? SERVICE_UNKNOWN : ready ? SERVING : NOT_SERVING;
 }
 
@@ -45,7 +47,7 @@ static void run_check(struct grpc_call *call, struct text message)
     enum serving serving = serving_of(call, service);
     if (serving == SERVICE_UNKNOWN) {
         grpc_refuse(call, REQUEST_OTHER, GRPC_NOT_FOUND,
-                    "found an unknown service, expected \"\" or weir.v1.Limiter");
+                    "found an unknown service, expected \"\", weir.v1.Limiter or ratelimit");
     } else {
         buffer_put(grpc_begin_message(call), message_of(serving, &room));
         grpc_reply(call, REQUEST_OTHER);

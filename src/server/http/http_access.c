@@ -64,7 +64,8 @@ bool http_may(struct exchange *x, enum role least)
     if (!read_credentials(x->request, &given)) {
         return http_refuse(
             x, 401,
-            "expected 'Authorization: Bearer SECRET', or Basic with the secret as the password");
+            "found no secret, expected 'Authorization: Bearer SECRET', or Basic with the secret as "
+            "the password");
     }
     if (!access_user(given.user, &asked) || !access_show(access, given.secret, asked, &pass)) {
         return refuse_secret(x);

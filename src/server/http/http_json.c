@@ -25,14 +25,14 @@ static struct text describe(struct text value)
     }
 }
 
-static int bad(struct weir_error *error, struct text name, struct text value, const char *expected)
+int http_json_bad(struct weir_error *error, struct text name, struct text value,
+                  const char *expected)
 {
     return fail(error, WEIR_EINVAL, "%.*s: found %.*s, expected %s", TEXT_CUT(name, 64),
                 TEXT_ARGS(describe(value)), expected);
 }
 
-/* Returns the bytes of a string or name; `at` is NULL if there was no memory to decode them. */
-static struct text bytes_of(struct text string, struct arena *arena)
+struct text http_json_bytes(struct text string, struct arena *arena)
 {
     char *room = jsontext_has_escapes(string) ? arena_room(arena, string.len) : NULL;
     return arena->failed ? (struct text){NULL, 0} : jsontext_bytes(string, room);
@@ -42,13 +42,13 @@ static int read_text(struct text value, struct text name, uint64_t least, struct
                      struct arena *arena, struct weir_error *error)
 {
     if (!jsontext_is(value, '"')) {
-        return bad(error, name, value, "a string");
+        return http_json_bad(error, name, value, "a string");
     }
-    *out = bytes_of(value, arena);
+    *out = http_json_bytes(value, arena);
     if (out->at == NULL) {
         return WEIR_ENOMEM;
     }
-    return out->len >= least ? 0 : bad(error, name, value, "at least one character");
+    return out->len >= least ? 0 : http_json_bad(error, name, value, "at least one character");
 }
 
 uint64_t http_number_most(const struct ask_member_row *row)
@@ -65,7 +65,7 @@ static int read_count(struct text value, const struct ask_member_row *row, uint6
         char expected[80];
         (void)snprintf(expected, sizeof expected, "a whole number from %" PRIu64 " to %" PRIu64,
                        row->least, most);
-        return bad(error, text_of(row->name), value, expected);
+        return http_json_bad(error, text_of(row->name), value, expected);
     }
     *out = number;
     return 0;
@@ -131,7 +131,7 @@ static int read_attribute(struct text name, struct text value, struct ask *ask, 
                           struct arena *arena, struct weir_error *error)
 {
     struct text text = {NULL, 0};
-    name = bytes_of(name, arena);
+    name = http_json_bytes(name, arena);
     int e = name.at == NULL ? WEIR_ENOMEM : read_text(value, name, 0, &text, arena, error);
     if (e != 0) {
         return e;
@@ -152,12 +152,12 @@ static int read_attributes(struct text value, struct ask *ask, struct arena *are
     struct text rest = value;
     struct text name;
     struct text member;
-    int e = jsontext_is(value, '{') ? 0 : bad(error, TEXT("attributes"), value, expected);
+    int e = jsontext_is(value, '{') ? 0 : http_json_bad(error, TEXT("attributes"), value, expected);
     (void)pthread_once(&once, make_secret);
     while (e == 0 && jsontext_next_member(&rest, &name, &member)) {
         e = ask->attributes_count < WEIR_RULES_ATTRIBUTES_MAX
                 ? read_attribute(name, member, ask, slots, arena, error)
-                : bad(error, TEXT("attributes"), value, expected);
+                : http_json_bad(error, TEXT("attributes"), value, expected);
     }
     return e;
 }
@@ -207,7 +207,7 @@ int http_read_member(struct text name, struct text value, unsigned allowed, stru
                      struct arena *arena, struct weir_error *error)
 {
     char expected[128] = "";
-    name = bytes_of(name, arena);
+    name = http_json_bytes(name, arena);
     if (name.at == NULL) {
         return WEIR_ENOMEM;
     }
@@ -229,15 +229,17 @@ int http_read_ask(struct text object, const struct operation_row *row, struct as
     ask_init(ask);
     error->text[0] = 0;
     if (!jsontext_is(object, '{')) {
-        return fail(error, WEIR_EINVAL, "expected an object");
+        return fail(error, WEIR_EINVAL, "found %.*s, expected an object",
+                    TEXT_ARGS(describe(object)));
     }
     while (e == 0 && jsontext_next_member(&object, &name, &value)) {
         e = http_read_member(name, value, row->members, ask, arena, error);
     }
     unsigned missing = row->needed & ~ask->given;
-    return e != 0 || missing == 0 ? e
-                                  : fail(error, WEIR_EINVAL, "expected the member %s",
-                                         ask_members[__builtin_ctz(missing)].name);
+    return e != 0 || missing == 0
+               ? e
+               : fail(error, WEIR_EINVAL, "found no member '%s', which is required",
+                      ask_members[__builtin_ctz(missing)].name);
 }
 
 /* ---- bodies ---- */

@@ -30,6 +30,13 @@ int http_read_ask(struct text object, const struct operation_row *row, struct as
 int http_read_member(struct text name, struct text value, unsigned allowed, struct ask *ask,
                      struct arena *arena, struct weir_error *error);
 
+/* Returns WEIR_EINVAL, with the member, what kind of value was found, and what was expected. */
+int http_json_bad(struct weir_error *error, struct text name, struct text value,
+                  const char *expected);
+
+/* Returns the bytes of a string or name; `at` is NULL if there was no memory to decode them. */
+struct text http_json_bytes(struct text string, struct arena *arena);
+
 /* Returns the largest number that JSON can give for this member. */
 uint64_t http_number_most(const struct ask_member_row *row);
 

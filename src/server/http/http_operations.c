@@ -180,9 +180,10 @@ static void run_batch(struct exchange *x)
         return;
     }
     if (!find_questions(body, &questions)) {
-        http_reply_problem(x, 400, "expected {\"requests\":[...]} and nothing else");
+        http_reply_problem(x, 400,
+                           "found another body, expected {\"requests\":[...]} and nothing else");
     } else if (count_questions(questions) > BATCH_MAX) {
-        http_reply_problem(x, 400, "expected at most 1000 requests");
+        http_reply_problem(x, 400, "found more than 1000 requests, expected at most 1000");
     } else {
         answer_batch(x, questions);
     }

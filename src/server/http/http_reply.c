@@ -254,51 +254,6 @@ static void put_connection(const struct exchange *x)
     }
 }
 
-/* Returns a random number from one state per thread: cheap, and good enough to spread clients. */
-static uint64_t random_number(uint64_t now_ns)
-{
-    static __thread uint64_t state;
-    if (state == 0) {
-        state = now_ns ^ (uint64_t)(uintptr_t)&state;
-    }
-    return splitmix_next(&state);
-}
-
-/* Puts Retry-After. With jitter it may be later than the exact time, which the body has. */
-static void put_retry_after(const struct exchange *x, const struct answer *a)
-{
-    uint64_t ms = (uint64_t)a->retry_after_ms;
-    if (a->retry_jitter > 0) {
-        ms = ratelimit_jitter(ms, a->retry_jitter, random_number(x->now_ns));
-    }
-    ratelimit_put_retry_after(x->out, ms);
-}
-
-/* Puts the numbers of the limit, if there is one, and Retry-After for a denial
- * that ends with time. */
-static void put_limit(const struct exchange *x, int status, const struct answer *a)
-{
-    bool later = a->verdict == WEIR_DENY && a->retry_after_ms > 0;
-    if (later && status != 200) {
-        put_retry_after(x, a);
-    }
-    struct answer told;
-    if (a->hidden) {
-        answer_for_client(a, &told);
-        a = &told;
-    }
-    if (a->limit[0] != 0 && a->remaining >= 0) {
-        struct ratelimit r = {.policy = text_of(a->limit),
-                              .quota = a->quota,
-                              .remaining = (uint64_t)a->remaining,
-                              .retry_after_ms = later ? (uint64_t)a->retry_after_ms : 0,
-                              .reset_after_ms = a->reset_after_ms,
-                              .now_s = x->now_ns / WEIR_SECOND,
-                              .window_ns = a->window_ns};
-        ratelimit_put(x->out, (enum ratelimit_format)x->server->options.headers, &r);
-    }
-}
-
 /* Counts a request that is being answered. */
 static void count(const struct exchange *x, int status, const struct answer *a)
 {
@@ -336,7 +291,7 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
         buffer_put(out, TEXT("X-Content-Type-Options: nosniff\r\n"));
     }
     if (a != NULL) {
-        put_limit(x, status, a);
+        answer_put_fields(x->out, a, status != 200, x->server, x->now_ns);
     } else if (status == 503) {
         ratelimit_put_retry_after(out, SERVER_RETRY_MS);
     }

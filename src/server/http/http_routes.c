@@ -31,9 +31,9 @@ static void run_readyz(struct exchange *x)
 }
 
 static const struct http_route health_routes[] = {
-    {"GET", "/healthz", HTTP_AT, ROLE_NONE, run_healthz, "the program runs"},
+    {"GET", "/healthz", HTTP_AT, ROLE_NONE, run_healthz, "says that the program runs"},
     {"GET", "/readyz", HTTP_AT, ROLE_NONE, run_readyz,
-     "it takes requests: 503 before, and while it ends"},
+     "says that it takes requests; 503 before, and while it ends"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };
 
@@ -43,7 +43,8 @@ static const struct http_route health_routes[] = {
 
 /* The tables of each listener; NULL after the last. */
 static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
-    [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, health_routes, http_openapi_routes},
+    [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, http_rls_routes, health_routes,
+                       http_openapi_routes},
     [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
                         admin_blocks_routes, http_key_routes, admin_settings_routes, health_routes,
                         sandbox_routes, explain_routes, http_openapi_routes, admin_page_routes,
@@ -148,9 +149,11 @@ static const struct http_route *route(struct exchange *x)
         row = admits(x, row) && fits(x, row) ? row : NULL;
     } else if (buffer_len(&allow) > 0) {
         x->allow = buffer_text(&allow);
-        http_reply_problem(x, 405, "another method is expected here");
+        http_reply_problem(x, 405,
+                           "found a method that this path does not have, expected one that the "
+                           "field Allow names");
     } else {
-        http_reply_problem(x, 404, "there is nothing at this path");
+        http_reply_problem(x, 404, "found an unknown path; /openapi.json lists the known ones");
     }
     buffer_finish(&allow);
     return row;

@@ -72,6 +72,7 @@ extern struct http_route http_operation_routes[];  /* http_operations.c: as JSON
 extern struct http_route http_key_routes[];        /* ... and for operators */
 void http_make_routes(void);                       /* fills these two; called once */
 extern const struct http_route http_auth_routes[]; /* http_auth.c: questions from gateways */
+extern const struct http_route http_rls_routes[];  /* http_rls.c: Envoy's calls as JSON */
 
 /* Runs the operation that the last part of the path names, with the body's members. Such a body has
  * at most HTTP_QUESTION_MAX bytes. */

@@ -39,6 +39,7 @@
 
 #define SERVER_PENDING 1024 /* questions of one connection whose reply has not been put yet */
 
+struct call;
 struct connection;
 struct pending;
 struct worker;
@@ -86,6 +87,7 @@ struct pending {
     size_t body_bytes;    /* batch: of its `body` and those of its parts */
     /* Not zeroed: */
     struct answer answer;
+    struct call *call;  /* the call of Envoy's rate limit service, if it is one */
     struct key_ask key; /* the question, if it is about one key of one limit */
 };
 

@@ -45,8 +45,8 @@ static int open_adhoc(struct server *server, struct weir_error *error)
                                    .any_rate = true};
         return remote_ops(fleet)->open(fleet, &spec, &server->adhoc_remote, error);
     }
-    o.flags |=
-        WEIR_HUGE_PAGES; /* a request reads one random place in memory: see docs/BENCHMARKS.md */
+    /* A request reads one random place in memory: see docs/explanation/benchmarks.md. */
+    o.flags |= WEIR_HUGE_PAGES;
     return live_open_beside(server->rules, SERVER_ADHOC, &o, &server->adhoc, error);
 }
 
@@ -305,6 +305,9 @@ int server_start(struct server *server, struct weir_error *error)
     e = e == 0 ? sandboxes_create(&server->sandboxes, &server->options, error) : e;
     e = e != 0 ? e : tally_create(&server->clients, rows_of(server, 0), error);
     e = e != 0 ? e : tally_create(&server->operators, rows_of(server, server->threads), error);
+    if (e == 0 && server->fleet.fleet != NULL && server->fleet.share != NULL) {
+        e = server->fleet.share(server->fleet.fleet, n, error);
+    }
     e = e == 0 ? start_workers(server, n, error) : e;
     if (e != 0) {
         server_stop(server);

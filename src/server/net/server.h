@@ -186,10 +186,13 @@ struct history;
  */
 struct server_fleet {
     struct weir_fleet *fleet;
+    /* Called once, before open(), with the number of threads that will have a place. Returns 0 or
+     * WEIR_E...; NULL: nothing is to be done. */
+    int (*share)(struct weir_fleet *fleet, unsigned places, struct weir_error *error);
     /* Called before the loop runs. *where is for remote_ops.ask. Returns 0 or WEIR_E... */
     int (*open)(struct weir_fleet *fleet, uv_loop_t *loop, void **where, struct weir_error *error);
-    /* Answers all pending questions, then frees `where`. Called on the loop's thread, or when the
-     * loop does not run. */
+    /* Answers all pending questions, at once or by their deadlines, then frees `where`. Called on the
+     * loop's thread, or when the loop does not run. */
     void (*close)(void *where);
     /* Called on the same thread, before close(). From now on the fleet takes no units in advance,
      * and it gives back those it has; returns how many milliseconds that may take. */
@@ -235,6 +238,7 @@ struct server {
     bool full_told;
     unsigned memory_quiet;
     uint64_t evicted_told;
+    bool maxclients_told;
     uint64_t pings;   /* number of server_ping() calls */
     uint64_t reloads; /* successful reloads of the rules */
     uint64_t reloads_failed;

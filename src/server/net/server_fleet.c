@@ -4,23 +4,23 @@
 
 #include "base/atomic.h"
 #include "common/log.h"
-#include "fleet/fleet_thread.h"
+#include "fleet/place.h"
 #include "server/admin/history.h"
 
 /* ---- a place on a loop ---- */
 
-static int open_thread(struct weir_fleet *fleet, uv_loop_t *loop, void **where,
-                       struct weir_error *error)
+static int open_place(struct weir_fleet *fleet, uv_loop_t *loop, void **where,
+                      struct weir_error *error)
 {
-    struct fleet_thread *t = NULL;
-    int e = fleet_thread_open(&t, fleet, loop, error);
-    *where = t;
+    struct fleet_place *place = NULL;
+    int e = fleet_place_open(&place, fleet, loop, error);
+    *where = place;
     return e;
 }
 
-static void close_thread(void *where)
+static void close_place(void *where)
 {
-    fleet_thread_close(where);
+    fleet_place_close(where);
 }
 
 /* The longest time for giving units back: a store that answers needs less, and one that is away
@@ -30,9 +30,7 @@ static void close_thread(void *where)
 static uint64_t leave(struct weir_fleet *fleet, void *where)
 {
     uint64_t ms = fleet->options.deadline_ns / WEIR_MILLISECOND + 1;
-    store_shared_stop(fleet->shared);
-    fleet_thread_happened(where);
-    return ms < LEAVE_MS ? ms : LEAVE_MS;
+    return !fleet_place_leave(where) ? 0 : ms < LEAVE_MS ? ms : LEAVE_MS;
 }
 
 /* ---- numbers ---- */
@@ -51,6 +49,7 @@ static void read_memory(const struct endpoint_memory *m, struct fleet_endpoint_n
     to->memory_most = m->most_bytes;
     to->full = m->full;
     to->evicted = m->evicted;
+    to->maxclients = m->maxclients;
     to->noeviction = m->policy == MEMORY_NOEVICTION;
     to->evicts_volatile = m->policy >= MEMORY_VOLATILE_TTL && m->policy < MEMORY_ALLKEYS_LRU;
     to->evicts_all = m->policy >= MEMORY_ALLKEYS_LRU;
@@ -82,6 +81,7 @@ static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n
 {
     const struct client_metrics *m = &fleet->metrics;
     n->links = load_relaxed(&m->up);
+    n->links_each = fleet->links_each;
     n->nodes = store_fleet_size(fleet->shared);
     n->calls = load_relaxed(&m->calls);
     n->replies = load_relaxed(&m->replies);
@@ -108,8 +108,9 @@ _Static_assert(sizeof((struct breaker_seen){0}.endpoint) ==
 struct server_fleet fleet_serve(struct weir_fleet *fleet)
 {
     return (struct server_fleet){.fleet = fleet,
-                                 .open = open_thread,
-                                 .close = close_thread,
+                                 .share = fleet_share,
+                                 .open = open_place,
+                                 .close = close_place,
                                  .leave = leave,
                                  .read = read_numbers,
                                  .url = fleet != NULL ? fleet->options.url : NULL};
@@ -222,6 +223,23 @@ static void tell_memory(struct server *server, const struct fleet_numbers *n)
     server->evicted_told = n->evicted;
 }
 
+/* Warns once if all nodes, with as many connections as this one, make more connections to an endpoint
+ * than it takes. */
+static void tell_connections(struct server *server, const struct fleet_numbers *n)
+{
+    for (size_t i = 0; i < n->endpoints_count && !server->maxclients_told; i++) {
+        const struct fleet_endpoint_numbers *e = &n->endpoints[i];
+        if (e->maxclients != 0 && n->nodes * n->links_each > e->maxclients) {
+            LOG(LEVEL_WARNING,
+                "the store takes fewer connections than the fleet makes: raise its maxclients, or "
+                "lower store.connections",
+                LOG_STRING("endpoint", e->name), LOG_COUNT("maxclients", e->maxclients),
+                LOG_COUNT("nodes", n->nodes), LOG_COUNT("connections_of_each", n->links_each));
+            server->maxclients_told = true;
+        }
+    }
+}
+
 void fleet_watch(struct server *server)
 {
     static struct fleet_numbers n; /* large; used by one thread only */
@@ -241,4 +259,5 @@ void fleet_watch(struct server *server)
     tell_targets(server, &n);
     tell_certificates(server, &n);
     tell_memory(server, &n);
+    tell_connections(server, &n);
 }

@@ -16,6 +16,7 @@ struct fleet_endpoint_numbers {
     uint64_t memory_most; /* maxmemory */
     uint64_t full;        /* 1: above store.memory_high */
     uint64_t evicted;
+    uint64_t maxclients;
     uint64_t noeviction, evicts_volatile, evicts_all; /* 1 for its policy */
     const char *policy;                               /* "" if it is not known */
 };
@@ -23,6 +24,7 @@ struct fleet_endpoint_numbers {
 struct fleet_numbers {
     uint64_t up; /* 1: there is a connection, and an endpoint that is worth asking */
     uint64_t links;
+    uint64_t links_each; /* connections that this process makes to each primary */
     uint64_t nodes;
     uint64_t calls, replies, unknown, not_run, resent, late;
     uint64_t connects;

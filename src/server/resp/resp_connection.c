@@ -264,7 +264,7 @@ const struct command_row resp_connection_commands[] = {
      .summary = "[2|3 [AUTH user secret] [SETNAME name]]: chooses the protocol"},
     {"AUTH", 2, 3, ROLE_NONE, resp_run_auth,
      .summary = "[user] secret: gives the connection a role"},
-    {"SELECT", 2, 2, ROLE_CHECK, run_select, .summary = "There is database 0 only"},
+    {"SELECT", 2, 2, ROLE_CHECK, run_select, .summary = "Accepts database 0 only"},
     {"CLIENT", 2, 0, ROLE_CHECK, run_client,
      .summary =
          "[ID | GETNAME | SETNAME name | INFO | LIST | TRACKING ON|OFF | ...]: tells about this "
@@ -272,10 +272,10 @@ const struct command_row resp_connection_commands[] = {
     {"COMMAND", 1, 0, ROLE_CHECK, resp_run_command_list,
      .summary = "[COUNT | LIST | INFO [name ...] | DOCS [name ...] | GETKEYS command ...]: lists "
                 "the commands"},
-    {"INFO", 1, 0, ROLE_CHECK, run_info, .summary = "About the server"},
+    {"INFO", 1, 0, ROLE_CHECK, run_info, .summary = "Describes the server"},
     {"CONFIG", 2, 0, ROLE_CHECK, run_config, .summary = "Answers CONFIG GET for tools"},
-    {"MODULE", 2, 0, ROLE_CHECK, run_module, .summary = "LIST: there are no modules"},
-    {"CLUSTER", 2, 0, ROLE_CHECK, run_cluster, .summary = "There is no cluster"},
+    {"MODULE", 2, 0, ROLE_CHECK, run_module, .summary = "LIST: answers that there are no modules"},
+    {"CLUSTER", 2, 0, ROLE_CHECK, run_cluster, .summary = "Answers that there is no cluster"},
     {"MULTI", 1, 1, ROLE_CHECK, resp_run_multi, .at_once = true,
      .summary = "Queues the commands that follow, at most 1,024 of them and 1 MB"},
     {"EXEC", 1, 1, ROLE_CHECK, resp_run_exec, .at_once = true,

@@ -224,6 +224,11 @@ static bool read_attributes(struct command *c, const struct operation_row *row, 
             c->argv[i].at, c->argv[i].len, c->argv[i + 1].at, c->argv[i + 1].len};
     }
     ask->given |= ASK_BIT(ASK_ATTRIBUTES);
+    if (i + 1 == c->argc && !text_is(c->argv[i], "COST") && !text_is(c->argv[i], "MAXWAIT")) {
+        resp_put_errorf(c->out, "ERR attribute '%.*s': found no value, expected attribute value",
+                        TEXT_CUT(c->argv[i], 64));
+        return false;
+    }
     return read_options(c, i, row->members, ask);
 }
 

@@ -81,6 +81,6 @@ static void run_explain(struct exchange *x)
 
 const struct http_route explain_routes[] = {
     {"POST", "/v1/explain", HTTP_AT, ROLE_ADMIN, run_explain,
-     "which limits a request meets, and why not the others"},
+     "which limits a request meets, and why the others do not apply"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };

@@ -28,7 +28,7 @@ static int read_rules(struct text body, struct arena *arena, struct text *yaml,
     if (!jsontext_is(body, '{') || !jsontext_next_member(&body, &name, &value) ||
         !text_is(name, "\"rules\"") || !jsontext_is(value, '"') || value.len == 2 ||
         jsontext_next_member(&body, &name, &more)) {
-        return fail(error, WEIR_EINVAL, "expected " EXPECTED);
+        return fail(error, WEIR_EINVAL, "found another body, expected " EXPECTED);
     }
     char *room = arena_room(arena, value.len);
     *yaml = room != NULL ? jsontext_bytes(value, room) : (struct text){NULL, 0};

@@ -83,7 +83,9 @@ static void run_check(struct exchange *x)
     bool from_file = http_next_pair(&query, decoded, &pair);
     if (from_file && (!text_is(pair.name, "source") || !text_is(pair.value, "file") ||
                       query.len > 0 || x->request->body.len > 0)) {
-        http_reply_problem(x, 400, "expected rules in the body, or ?source=file and no body");
+        http_reply_problem(
+            x, 400,
+            "found another query or both, expected rules in the body, or ?source=file and no body");
         return;
     }
     (void)job_start(x, &(struct job){.run = check_rules_of, .from_file = from_file});

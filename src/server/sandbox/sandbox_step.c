@@ -82,7 +82,9 @@ static int read_ask(struct text object, uint64_t earliest_ns, struct step_ask *t
 {
     struct text name;
     struct text value;
-    int e = jsontext_is(object, '{') ? 0 : fail(error, WEIR_EINVAL, "expected an object");
+    int e = jsontext_is(object, '{')
+                ? 0
+                : fail(error, WEIR_EINVAL, "found another value, expected an object");
     ask_init(&to->ask);
     to->at_ns = UINT64_MAX;
     to->peek = false;
@@ -92,7 +94,7 @@ static int read_ask(struct text object, uint64_t earliest_ns, struct step_ask *t
         e = read_member(name, value, to, arena, error);
     }
     if (e == 0 && (to->at_ns == UINT64_MAX || (to->ask.given & ASK_BIT(ASK_ATTRIBUTES)) == 0)) {
-        e = fail(error, WEIR_EINVAL, "expected the member %s",
+        e = fail(error, WEIR_EINVAL, "found no member '%s', which is required",
                  to->at_ns == UINT64_MAX ? "at_ms" : "attributes");
     }
     if (e == 0 && to->at_ns < earliest_ns) {
@@ -120,7 +122,8 @@ static int each_ask(struct job *job, struct text list, ask_fn fn, struct weir_er
         struct weir_error why = {0};
         e = i < SANDBOX_ASKS_MAX
                 ? read_ask(item, earliest_ns, &ask, &arena, &why)
-                : fail(&why, WEIR_EINVAL, "expected at most %d asks in a step", SANDBOX_ASKS_MAX);
+                : fail(&why, WEIR_EINVAL, "found one more, expected at most %d asks in a step",
+                       SANDBOX_ASKS_MAX);
         if (e != 0) {
             (void)fail(error, e, "asks[%zu]: %.400s", i, why.text);
         } else {
@@ -146,7 +149,8 @@ static int find_asks(struct text body, struct text *list, struct weir_error *err
     if (!jsontext_is(body, '{') || !jsontext_next_member(&body, &name, list) ||
         !text_is(name, "\"asks\"") || !jsontext_is(*list, '[') ||
         jsontext_next_member(&body, &name, &more)) {
-        return fail(error, WEIR_EINVAL, "expected {\"asks\":[...]} and nothing else");
+        return fail(error, WEIR_EINVAL,
+                    "found another body, expected {\"asks\":[...]} and nothing else");
     }
     return 0;
 }

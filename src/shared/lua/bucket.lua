@@ -18,8 +18,8 @@ local LATEST = 4 * FOREVER -- no state is of a time behind this
 local SET_BACK = -1 -- in the place of p.beyond
 
 local function times(n, u, r)
-    local x = n * r
-    return n * u + floor(x / PARTS), x % PARTS
+    local x = n * (r + 0.0)
+    return n * u + floor(x / PARTS), floor(x % PARTS)
 end
 
 -- Brings r back into its range.

@@ -1,6 +1,10 @@
 -- What all algorithms share. Numbers are doubles: whole and below 2^53, or the C side would not have
 -- let the limit pass. They become text by %.0f alone: tostring() and cjson keep 14 digits.
 --
+-- In Lua 5.4 (Dragonfly) whole numbers have a type of their own, and a reply or a command must have no
+-- others. So quotients go through floor(), and so do the numbers of struct.unpack(). Such numbers wrap
+-- around at 2^63: where a product may be larger, which then need not be exact, one factor is `+ 0.0`.
+--
 -- A part `p` is one limit and one key: what the question says (quota, debt, a, b, cost, wait) and
 -- what is made of the key's value as of now. Each algorithm is a table of operations:
 --

@@ -30,12 +30,12 @@ if ARGV[1] == 'plain' then
         end
         local x = ARGV[3] * ARGV[6]
         local span_r = x % PARTS
-        local span_u = ARGV[3] * ARGV[5] + (x - span_r) / PARTS
+        local span_u = ARGV[3] * ARGV[5] + math.floor(x / PARTS)
         if u and u - now < span_u then
             u, r = u < now and 0 or u - now, u < now and 0 or (r or 0) + 0
             x = ARGV[7] * ARGV[6] + r
             local after_r = x % PARTS
-            local after_u = u + ARGV[7] * ARGV[5] + (x - after_r) / PARTS
+            local after_u = u + ARGV[7] * ARGV[5] + math.floor(x / PARTS)
             if after_u > span_u or after_u == span_u and after_r > span_r then
                 return { now, -1 - u, r }
             end

@@ -3,7 +3,7 @@
 -- pairs of us and a remainder. A state that is '@', or leads further than quota and debt, one with a block
 -- that is over, a cost beyond the quota, and anything that is no state are left to the rest of the script.
 if #KEYS == 1 and #ARGV == 8 and (ARGV[1] == 'check' or ARGV[1] == 'peek' or ARGV[1] == 'upto') then
-    local PARTS = 128000
+    local PARTS, floor = 128000, math.floor
     local a, b, cost, wait = ARGV[5] + 0, ARGV[6] + 0, ARGV[7] + 0, ARGV[8] + 0
     local value = redis.call('GET', KEYS[1])
     local u, r, block = now, 0, 0
@@ -22,7 +22,7 @@ if #KEYS == 1 and #ARGV == 8 and (ARGV[1] == 'check' or ARGV[1] == 'peek' or ARG
     end
     local x = ARGV[3] * b
     local span_r = x % PARTS
-    local span_u = ARGV[3] * a + (x - span_r) / PARTS
+    local span_u = ARGV[3] * a + floor(x / PARTS)
     local far = span_u + ARGV[4] * a + 1000000 -- with the debt, and what clocks may differ
     if u and (block == 0 or block > now) and cost <= ARGV[3] + 0 and u - now < far then
         u = u - now
@@ -38,13 +38,13 @@ if #KEYS == 1 and #ARGV == 8 and (ARGV[1] == 'check' or ARGV[1] == 'peek' or ARG
             if left_u < 0 then
                 return 0
             elseif b == 0 then
-                return math.floor(left_u / a)
+                return floor(left_u / a)
             end
-            local n = math.floor((left_u + left_r / PARTS) / (a + b / PARTS)) + 1 -- may be one off
+            local n = floor((left_u + left_r / PARTS) / (a + b / PARTS)) + 1 -- may be one off
             repeat
                 local y = n * b
                 local z = y % PARTS
-                local unit_u = n * a + (y - z) / PARTS
+                local unit_u = n * a + floor(y / PARTS)
                 local much = unit_u > left_u or unit_u == left_u and z > left_r
                 n = much and n - 1 or n
             until not much
@@ -57,12 +57,12 @@ if #KEYS == 1 and #ARGV == 8 and (ARGV[1] == 'check' or ARGV[1] == 'peek' or ARG
         end
         x = cost * b
         local cost_r = x % PARTS
-        local cost_u = cost * a + (x - cost_r) / PARTS
+        local cost_u = cost * a + floor(x / PARTS)
         local limit_u, limit_r = span_u - cost_u, span_r - cost_r
         if wait > 0 then
-            x = (ARGV[3] + ARGV[4]) * b -- the furthest that the debt reaches
-            local reach_r = x % PARTS
-            local reach_u = (ARGV[3] + ARGV[4]) * a + (x - reach_r) / PARTS
+            x = (ARGV[3] + ARGV[4]) * (b + 0.0) -- the furthest that the debt reaches
+            local reach_r = floor(x % PARTS)
+            local reach_u = (ARGV[3] + ARGV[4]) * a + floor(x / PARTS)
             local debt_u, debt_r = reach_u - span_u, reach_r - span_r
             if debt_r < 0 then
                 debt_u, debt_r = debt_u - 1, debt_r + PARTS

@@ -8,7 +8,7 @@ if ARGV[1] == 'lease' then
     local value = redis.call('GET', KEYS[1])
     local x = quota * b
     local span_r = x % PARTS
-    local span_u = quota * a + (x - span_r) / PARTS
+    local span_u = quota * a + floor(x / PARTS)
     local life = span_u < 250000 and 250000 or span_u < 2000000 and span_u or 2000000
     local apart = floor(life / 8)
     local u, r = 0, 0
@@ -46,7 +46,7 @@ if ARGV[1] == 'lease' then
         local h = held < quota and held or quota
         x = h * b
         local h_r = x % PARTS
-        local h_u = h * a + (x - h_r) / PARTS + marks[first] - now
+        local h_u = h * a + floor(x / PARTS) + marks[first] - now
         if h_u > u or h_u == u and h_r > r then
             u, r = h_u, h_r
         end
@@ -59,7 +59,7 @@ if ARGV[1] == 'lease' then
         local h = held < quota and held or quota
         x = h * b
         local h_r = x % PARTS
-        local h_u = h * a + (x - h_r) / PARTS
+        local h_u = h * a + floor(x / PARTS)
         if h_u > u or h_u == u and h_r > r then
             u, r = h_u, h_r
         end
@@ -80,7 +80,7 @@ if ARGV[1] == 'lease' then
                     end
                     x = back * b
                     local back_r = x % PARTS
-                    u, r = u - back * a - (x - back_r) / PARTS, r - back_r
+                    u, r = u - back * a - floor(x / PARTS), r - back_r
                     if r < 0 then
                         u, r = u - 1, r + PARTS
                     end
@@ -95,7 +95,7 @@ if ARGV[1] == 'lease' then
         -- Decide the question.
         x = cost * b
         local cost_r = x % PARTS
-        local cost_u = cost * a + (x - cost_r) / PARTS
+        local cost_u = cost * a + floor(x / PARTS)
         local limit_u, limit_r = span_u - cost_u, span_r - cost_r
         if limit_r < 0 then
             limit_u, limit_r = limit_u - 1, limit_r + PARTS
@@ -116,7 +116,7 @@ if ARGV[1] == 'lease' then
                 repeat
                     x = room * b
                     local unit_r = x % PARTS
-                    local unit_u = room * a + (x - unit_r) / PARTS
+                    local unit_u = room * a + floor(x / PARTS)
                     local much = unit_u > left_u or unit_u == left_u and unit_r > left_r
                     room = much and room - 1 or room
                 until not much
@@ -148,7 +148,7 @@ if ARGV[1] == 'lease' then
         if units > 0 then
             x = units * b + r
             r = x % PARTS
-            u = u + units * a + (x - r) / PARTS
+            u = u + units * a + floor(x / PARTS)
         end
         local reset = r == 0 and u or u + 1
         if units > 0 or changed then
@@ -196,7 +196,7 @@ if ARGV[1] == 'lease' then
             repeat
                 x = room * b
                 local unit_r = x % PARTS
-                local unit_u = room * a + (x - unit_r) / PARTS
+                local unit_u = room * a + floor(x / PARTS)
                 local much = unit_u > left_u or unit_u == left_u and unit_r > left_r
                 room = much and room - 1 or room
             until not much

@@ -14,10 +14,10 @@ algorithms['5'] = (function()
     local function place(p, i)
         local at = HEAD + i * WIDE
         if p.whole then
-            return #p.whole >= at + WIDE and unpack('>I7', p.whole, at + 1) or 0
+            return #p.whole >= at + WIDE and floor(unpack('>I7', p.whole, at + 1)) or 0
         end
         local bytes = call('GETRANGE', p.key, at, at + WIDE - 1)
-        return #bytes == WIDE and unpack('>I7', bytes) or 0
+        return #bytes == WIDE and floor(unpack('>I7', bytes)) or 0
     end
 
     -- When the unit `back` before the end was admitted; nil if there is none.
@@ -99,7 +99,8 @@ algorithms['5'] = (function()
         local first = p.whole or call('GETRANGE', p.key, 0, HEAD - 1)
         p.word, p.places, p.added, p.time = 0, p.quota + 1, 0, now
         if #first >= HEAD then
-            p.word, p.places, p.block = unpack('>I7I4I7', first)
+            local word, places, block = unpack('>I7I4I7', first)
+            p.word, p.places, p.block = floor(word), floor(places), floor(block)
             p.blocked = p.block > now
             p.found = p.word > 0
             local newest = admitted(p, 1)

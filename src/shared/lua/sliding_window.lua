@@ -25,7 +25,7 @@ algorithms['4'] = (function()
 
     -- floor(a * b / c), exact; the quotient is at most a or b.
     local function mul_div(a, b, c)
-        local x = a * b
+        local x = a * (b + 0.0)
         if x < FOREVER then
             return floor(x / c)
         end

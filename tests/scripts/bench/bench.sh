@@ -1,7 +1,7 @@
 #!/bin/sh
-# `weir-bench core --json` prints one object with every figure of docs/BENCHMARKS.md as a number, each target with its
-# verdict, and no key lost; the table has a row for each; scripts/bench-table makes Markdown of it; bad arguments are
-# refused. Times are not judged here: the run is a smoke test.
+# `weir-bench core --json` prints one object with every figure of docs/explanation/benchmarks.md as a number, each target
+# with its verdict, and no key lost; the table has a row for each; scripts/bench-table makes Markdown of it; bad arguments
+# are refused. Times are not judged here: the run is a smoke test.
 set -eu
 export LC_ALL=C
 dir=$(mktemp -d)
@@ -21,7 +21,8 @@ for f in $figures; do
         die "$f is not once a number in the object"
     [ "$f" = lost_keys ] || awk -v key="\"$f\":" '$1 == key && $2 + 0 > 0 { ok = 1 } END { exit !ok }' "$dir/result.json" ||
         die "$f is zero"
-    grep -q "\`$f\`" "$WEIR_SOURCE_DIR/docs/BENCHMARKS.md" || die "docs/BENCHMARKS.md does not explain $f"
+    grep -q "\`$f\`" "$WEIR_SOURCE_DIR/docs/explanation/benchmarks.md" ||
+        die "docs/explanation/benchmarks.md does not explain $f"
 done
 grep -q '^  "lost_keys": 0[.]000,$' "$dir/result.json" || die "keys were lost"
 

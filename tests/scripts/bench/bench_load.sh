@@ -1,5 +1,5 @@
 #!/bin/sh
-# `weir bench load` against `weir serve`, RESP and HTTP: one JSON object, a table, every request counted once; bad arguments
+# `weir bench load` against `weir serve`, RESP, HTTP and gRPC: one JSON object, a table, every request counted once; bad arguments
 # are refused with a word of what was expected. Times are not judged here.
 # test-timeout: 60
 set -eu
@@ -12,8 +12,8 @@ die() { echo "$*" >&2; cat "$dir"/out "$dir"/err >&2; exit 1; }
 
 : >"$dir/out"
 echo 'limits: [{name: api, key: [user], rate: 3/day}]' >"$dir/rules.yaml"
-"$weir" serve --max-age 0 --config "$dir/rules.yaml" --resp 127.0.0.1:0 --http 127.0.0.1:0 --admin off --threads 1 \
-    </dev/null >"$dir/out" 2>"$dir/err" &
+"$weir" serve --max-age 0 --config "$dir/rules.yaml" --resp 127.0.0.1:0 --http 127.0.0.1:0 --grpc 127.0.0.1:0 --admin off \
+    --threads 1 </dev/null >"$dir/out" 2>"$dir/err" &
 pid=$!
 tries=0
 until grep -q 'admin  ' "$dir/out"; do
@@ -23,6 +23,7 @@ until grep -q 'admin  ' "$dir/out"; do
 done
 resp=$(sed -n 's/^ *resp  *//p' "$dir/out")
 http=$(sed -n 's/^ *http  *//p' "$dir/out")
+grpc=$(sed -n 's/^ *grpc  *//p' "$dir/out")
 
 # value NAME: of the last object
 value() { python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$dir/load.json" "$1"; }
@@ -37,6 +38,15 @@ counts 300 200 || die "RESP: $(cat "$dir/load.json")"
 load --http "$http" --rate max --requests 500 --keys 100 --order sequential --json \
     --body '{"limit":"api","key":"http{key}"}' POST /v1/check >"$dir/load.json"
 counts 300 200 || die "HTTP: $(cat "$dir/load.json")"
+# Calls of weir.v1.Limiter.Check: limit = 1, key = 2.
+check=/weir.v1.Limiter/Check
+load --grpc "$grpc" --rate max --requests 500 --keys 100 --order sequential --depth 16 --connections 5 --json \
+    --body '0a03617069121467727063{key}' "$check" >"$dir/load.json"
+counts 300 200 || die "gRPC: $(cat "$dir/load.json")"
+load --grpc "$grpc" --rate 2000 --duration 400ms --depth 100 --connections 2 --json >"$dir/load.json"
+{ [ "$(value errors)" = 0 ] && [ "$(value allowed)" -gt 100 ]; } || die "gRPC, open loop: $(cat "$dir/load.json")"
+load --grpc "$grpc" --rate max --requests 10 --connections 1 --json --body 0a027879120178 "$check" >"$dir/load.json"
+[ "$(value errors)" = 10 ] || die "gRPC, a limit that there is not: $(cat "$dir/load.json")"
 load --http "$http" --rate 500 --duration 400ms --warmup 100ms --order zipf --arrivals poisson --json >"$dir/load.json"
 { [ "$(value errors)" = 0 ] && [ "$(value replies)" -gt 100 ]; } || die "/v1/auth: $(cat "$dir/load.json")"
 load --resp "$resp" --rate 500 --duration 200ms --spin >"$dir/table"
@@ -61,6 +71,15 @@ refused --resp "$resp" --duration 10
 refused --resp "$resp" --duration 0s
 refused --http "$http" GET
 refused --resp "$resp" --fast
+refused --resp "$resp" --grpc "$grpc"
+refused --grpc "https://$grpc"
+refused --grpc "$grpc" "$check"
+refused --grpc "$grpc" --body 0a1 "$check"
+refused --grpc "$grpc" --body xx "$check"
+refused --grpc "$grpc" --depth 4096
+rc=0
+load --grpc "$resp" 2>"$dir/error" || rc=$?
+[ "$rc" = 1 ] || die "gRPC to a server of RESP: exit $rc instead of 1"
 rc=0
 load --resp unix:/nowhere/at/all 2>"$dir/error" || rc=$?
 [ "$rc" = 1 ] || die "nobody there: exit $rc instead of 1"

@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC2154  # dir, host, site, pid are set in proxy.sh
-# docs/integrations/haproxy.md against HAProxy: what the document says is what a client sees.
+# docs/guide/gateways/haproxy.md against HAProxy: what the document says is what a client sees.
 # test-timeout: 300
 . "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"
 PATH=$PATH:/usr/sbin

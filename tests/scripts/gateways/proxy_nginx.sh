@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC2034,SC2154  # weir_pid is used in proxy.sh, and dir, host, site, pid are set there
-# docs/integrations/nginx.md against nginx: what the document says is what a client sees.
+# docs/guide/gateways/nginx.md against nginx: what the document says is what a client sees.
 # test-timeout: 300
 . "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"
 PATH=$PATH:/usr/sbin

@@ -1,6 +1,6 @@
 #!/bin/sh
 # shellcheck disable=SC2154  # dir, host, site, pid are set in proxy.sh
-# docs/integrations/sticky.md against nginx and three weir nodes: a client stays where it is, and only those of a node
+# docs/guide/gateways/sticky.md against nginx and three weir nodes: a client stays where it is, and only those of a node
 # that is killed move.
 # test-timeout: 300
 . "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"

@@ -101,9 +101,9 @@ static void a_bad_step_changes_nothing(void **state)
         const char *asks;
         const char *why;
     } bad[] = {
-        {"7", "asks[0]: expected an object"},
-        {ASK(5) ",{\"attributes\":{}}", "asks[1]: expected the member at_ms"},
-        {ASK(5) ",{\"at_ms\":6}", "asks[1]: expected the member attributes"},
+        {"7", "asks[0]: found another value, expected an object"},
+        {ASK(5) ",{\"attributes\":{}}", "asks[1]: found no member 'at_ms', which is required"},
+        {ASK(5) ",{\"at_ms\":6}", "asks[1]: found no member 'attributes', which is required"},
         {ASK(5) "," ASK(4.9), "asks[1]: at_ms: found a time 100 us before"},
         {ASK(-1), "at_ms: found -1, expected a number of milliseconds from 0 to 4102444800000"},
         {ASK("\"5\""), "at_ms: found"},
@@ -160,7 +160,7 @@ static void a_step_has_at_most_512_asks(void **state)
     asks = repeat(ASK(2), 513);
     step(id, asks);
     assert_status(400);
-    assert_body_has("asks[512]: expected at most 512 asks in a step");
+    assert_body_has("asks[512]: found one more, expected at most 512 asks in a step");
     free(asks);
 }
 

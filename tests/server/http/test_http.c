@@ -183,7 +183,8 @@ static void a_batch_answers_each_for_itself(void **state)
     assert_body_has("{\"results\":[{\"verdict\":\"allow\",\"limit\":\"one\"");
     assert_body_has(",{\"verdict\":\"deny\",\"limit\":\"one\"");
     assert_body_has("\"status\":404,\"detail\":\"no limit named 'nope'\"}");
-    assert_body_has("\"status\":400,\"detail\":\"expected either limit or attributes\"}]}");
+    assert_body_has("\"status\":400,\"detail\":\"found neither limit nor attributes, expected one "
+                    "of them\"}]}");
     http_ask(server, "POST /v1/check/batch", "", "{\"requests\":[]}", &a);
     assert_string_equal(a.body, "{\"results\":[]}");
     http_ask(server, "POST /v1/check/batch", "", "[]", &a);

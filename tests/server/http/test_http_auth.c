@@ -84,7 +84,7 @@ static void each_proxy_tells_the_uri_in_its_own_field(void **state)
     end();
 }
 
-/* As they send it; each for another client. docs/integrations */
+/* As they send it; each for another client. docs/guide/gateways */
 static void each_gateway_asks_in_its_own_words(void **state)
 {
     static const struct {

@@ -47,9 +47,13 @@ static void a_call_waits_for_the_slowest_of_its_limits_or_is_charged_by_none(voi
 
 static void limits_that_cannot_wait_alone_are_an_error(void **state)
 {
-    SERVER_TALK(&client, {"WEIR.ASK path /w user bob MAXWAIT 1500",
-                          "-ERR found max_wait, but no limit that applies is a token_bucket or "
-                          "leaky_bucket: others cannot wait"});
+    SERVER_TALK(&client,
+                {"WEIR.ASK path /w user bob MAXWAIT 1500",
+                 "-ERR found max_wait, but no limit that applies is a token_bucket or "
+                 "leaky_bucket: others cannot wait"},
+                {"WEIR.CHECK day bob MAXWAIT 1500",
+                 "-ERR this limit does not support it: only a token_bucket or leaky_bucket can "
+                 "wait (MAXWAIT, max_wait_ms)"});
 }
 
 static void the_first_units_of_a_queue_need_not_wait(void **state)

@@ -222,8 +222,8 @@ static void http_says_what_is_wrong(void **state)
         int status;
         const char *detail;
     } rows[] = {
-        {"/v1/reserve", "[]", 400, "expected an object"},
-        {"/v1/reserve", "{\"key\":\"al\"}", 400, "expected the member limit"},
+        {"/v1/reserve", "[]", 400, "found a list, expected an object"},
+        {"/v1/reserve", "{\"key\":\"al\"}", 400, "found no member 'limit', which is required"},
         {"/v1/reserve", "{\"attributes\":{}}", 400,
          "found 'attributes', expected limit, key, tier, cost or ttl_ms"},
         {"/v1/reserve", "{\"limit\":\"api\",\"key\":\"al\",\"ttl_ms\":0}", 400,
@@ -232,8 +232,9 @@ static void http_says_what_is_wrong(void **state)
          "ttl_ms: found 600001, expected at most 600000"},
         {"/v1/reserve", "{\"limit\":\"none\",\"key\":\"al\"}", 404, "no limit named 'none'"},
         {"/v1/reserve", "{\"limit\":\"api\"}", 400, "found 0 parts of a key, expected 1"},
-        {"/v1/settle", "{\"reservation\":\"x\"}", 400, "expected the member actual"},
-        {"/v1/settle", "{\"actual\":1}", 400, "expected the member reservation"},
+        {"/v1/settle", "{\"reservation\":\"x\"}", 400,
+         "found no member 'actual', which is required"},
+        {"/v1/settle", "{\"actual\":1}", 400, "found no member 'reservation', which is required"},
         {"/v1/settle", "{\"reservation\":\"x\",\"actual\":-1}", 400,
          "actual: found -1, expected a whole number from 0"},
         {"/v1/settle", "{\"reservation\":1,\"actual\":1}", 400,

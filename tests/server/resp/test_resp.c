@@ -185,7 +185,7 @@ static void what_is_wrong_is_told(void **state)
          "-ERR FOR: found '1h', expected a whole number from 1 to 9223372036854, or FOREVER"},
         {"WEIR.CHECK api alice bob",
          "-ERR syntax error at 'bob', expected COST n, MAXWAIT ms or TIER t"},
-        {"WEIR.ASK path", "-ERR syntax error at 'path', expected COST n or MAXWAIT ms"},
+        {"WEIR.ASK path", "-ERR attribute 'path': found no value, expected attribute value"},
         {"WEIR.CHECK", "-ERR wrong number of arguments for 'weir.check' command"});
     assert_memory_equal(server_ask(c, "WEIR.CHECK api ''"), "-BADKEY ", 8);
     assert_memory_equal(server_ask(c, "WEIR.CHECK pair bob nonsense"), "-BADKEY ", 8);

@@ -141,7 +141,7 @@ static void what_cannot_be_decided_aborts_and_charges_nothing(void **state)
         {"WEIR.CHECK api al al", "-ERR syntax error at 'al'..."},
         {"WEIR.BLOCK api al", "-ERR expected FOR ms|forever after the key"},
         {"WEIR.SETTLE x y", "-ERR found 'y'..."},
-        {"WEIR.ASK path", "-ERR syntax error at 'path'..."},
+        {"WEIR.ASK path", "-ERR attribute 'path'..."},
         {"CL.THROTTLE k x 1 1", "-Cell error: Store error: Couldn't parse..."},
         {"CL.THROTTLE k 1 0 1", "-Cell error: Store error: Zero rates..."},
         {"CL.THROTTLE k 99999 1 86400", "-Cell error: Store error: the burst takes..."},

@@ -1,4 +1,5 @@
-/* The shared decision vectors, through RESP: what the oracle says, in milliseconds rounded up. */
+/* The shared decision vectors, through RESP: what the oracle says, in milliseconds rounded up; from
+ * limits in this process, and from limits in a Redis. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "support/server/server_store.h"
 #include "support/server/server_vectors.h"
 
 static void send_one(void *arg, const struct oracle_vector *v, size_t i, const char *limit)
@@ -33,13 +35,13 @@ static void send_one(void *arg, const struct oracle_vector *v, size_t i, const c
     }
 }
 
-static void the_vectors_hold_on_the_wire(void **state)
+static void send_all(struct server_store *store)
 {
     struct server_options o = server_world_options();
     struct server_world w;
     struct server_client c;
     o.adhoc_keys = 0;
-    server_world_start(&w, "limits: [{name: v, key: [user], rate: 1/s}]", &o);
+    server_world_start_shared(&w, "limits: [{name: v, key: [user], rate: 1/s}]", &o, store);
     server_connect(&c, w.address);
     server_vectors_send(&w, send_one, &c);
     assert_memory_equal(server_ask(&c, "CL.THROTTLE k 4 6 60"), "-NOLIMIT", 8);
@@ -47,10 +49,24 @@ static void the_vectors_hold_on_the_wire(void **state)
     server_world_stop(&w);
 }
 
+static void the_vectors_hold_on_the_wire(void **state)
+{
+    send_all(NULL);
+}
+
+static void and_if_a_redis_decides(void **state)
+{
+    struct server_store store;
+    server_store_start(&store);
+    send_all(&store);
+    server_store_stop(&store, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_vectors_hold_on_the_wire),
+        cmocka_unit_test(and_if_a_redis_decides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,6 +47,8 @@ _Noreturn static void become(const struct weir_nodes *n, unsigned node, const ch
     char admin[160];
     char path[128];
     char state[128];
+    char threads[16];
+    (void)snprintf(threads, sizeof threads, "%u", n->threads != 0 ? n->threads : 2);
     (void)mkdir(path_of(n, "state", node, state), 0700);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     (void)setenv("XDG_RUNTIME_DIR", n->folder, 1); /* for the secret that it makes */
@@ -59,8 +61,9 @@ _Noreturn static void become(const struct weir_nodes *n, unsigned node, const ch
     (void)snprintf(http, sizeof http, "unix:%s", path_of(n, "http", node, path));
     (void)snprintf(admin, sizeof admin, "unix:%s", path_of(n, "admin", node, path));
     (void)execl(WEIR_BUILD_DIR "/weir", "weir", "serve", "--config", path_of(n, "rules", 0, rules),
-                "--store", url, "--resp", resp, "--http", http, "--admin", admin, "--threads", "2",
-                "--max-age", "0", "--no-watch", "--state", n->kept ? state : "off", (char *)NULL);
+                "--store", url, "--resp", resp, "--http", http, "--admin", admin, "--threads",
+                threads, "--max-age", "0", "--no-watch", "--state", n->kept ? state : "off",
+                (char *)NULL);
     _exit(127);
 }
 
@@ -133,12 +136,13 @@ static bool runs(const struct weir_nodes *n, unsigned node)
     return waitpid(n->pid[node], NULL, WNOHANG) == 0;
 }
 
-/* Waits until every thread of the node has its connection: two for clients, one for the admin
- * listener. */
+/* Waits until the node has its connections: by default those of every thread, two for clients, and one
+ * for the admin listener. */
 static void await(const struct weir_nodes *n, unsigned node)
 {
+    unsigned links = n->links != 0 ? n->links : 3;
     for (unsigned tries = 0; tries < 6000; tries++) {
-        if (weir_nodes_metric(n, node, "weir_store_connections") >= 3) {
+        if (weir_nodes_metric(n, node, "weir_store_connections") >= links) {
             return;
         }
         if (!runs(n, node)) {
@@ -151,28 +155,36 @@ static void await(const struct weir_nodes *n, unsigned node)
 
 /* ---- all nodes ---- */
 
-static void start_all(struct weir_nodes *n, unsigned count, const char *rules, const char *url,
-                      bool kept)
+static void start_all(struct weir_nodes *n, const char *rules, const char *url)
 {
-    *n = (struct weir_nodes){.folder = "/tmp/weir-nodes-XXXXXX", .count = count, .kept = kept};
-    threads_require(count <= WEIR_NODES_MAX && mkdtemp(n->folder) != NULL);
+    (void)snprintf(n->folder, sizeof n->folder, "/tmp/weir-nodes-XXXXXX");
+    threads_require(n->count <= WEIR_NODES_MAX && mkdtemp(n->folder) != NULL);
     weir_nodes_write_rules(n, rules);
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < n->count; i++) {
         start(n, i, url);
     }
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < n->count; i++) {
         await(n, i);
     }
 }
 
 void weir_nodes_start(struct weir_nodes *n, unsigned count, const char *rules, const char *url)
 {
-    start_all(n, count, rules, url, false);
+    *n = (struct weir_nodes){.count = count};
+    start_all(n, rules, url);
 }
 
 void weir_nodes_start_kept(struct weir_nodes *n, unsigned count, const char *rules, const char *url)
 {
-    start_all(n, count, rules, url, true);
+    *n = (struct weir_nodes){.count = count, .kept = true};
+    start_all(n, rules, url);
+}
+
+void weir_nodes_start_sharing(struct weir_nodes *n, unsigned count, const char *rules,
+                              const char *url, unsigned threads, unsigned links)
+{
+    *n = (struct weir_nodes){.count = count, .threads = threads, .links = links};
+    start_all(n, rules, url);
 }
 
 void weir_nodes_restart(struct weir_nodes *n, unsigned node, const char *url)

@@ -16,6 +16,8 @@ struct weir_nodes {
     unsigned count;
     pid_t pid[WEIR_NODES_MAX]; /* 0: it does not run */
     bool kept;                 /* each node has --state, a folder of its own */
+    unsigned threads;          /* of each node; 0: 2 */
+    unsigned links;            /* connections to the store that a node is ready with; 0: 3 */
 };
 
 /* Starts the nodes with --store URL. Returns when they listen and are connected to the store. */
@@ -23,6 +25,9 @@ void weir_nodes_start(struct weir_nodes *n, unsigned count, const char *rules, c
 /* The same with --state. */
 void weir_nodes_start_kept(struct weir_nodes *n, unsigned count, const char *rules,
                            const char *url);
+/* The same with this many threads; returns when each node has so many connections to the store. */
+void weir_nodes_start_sharing(struct weir_nodes *n, unsigned count, const char *rules,
+                              const char *url, unsigned threads, unsigned links);
 /* Starts a node that was ended again. Returns when it listens; the store may be away. */
 void weir_nodes_restart(struct weir_nodes *n, unsigned node, const char *url);
 void weir_nodes_connect(const struct weir_nodes *n, unsigned node, struct server_client *c);

@@ -128,6 +128,29 @@ static uint64_t charge_of(const struct remote_question *q, size_t i)
     return q->verb == REMOTE_CHECK ? q->parts[i].cost : 0;
 }
 
+static void fill(const struct fake_limit *l, size_t i, int verdict, struct weir_answer *a)
+{
+    *a = (struct weir_answer){.verdict = verdict,
+                              .limit = (uint32_t)i,
+                              .quota = l->spec.options.count,
+                              .remaining = l->left,
+                              .retry_after_ns = verdict == WEIR_ALLOW ? 0 : WEIR_SECOND};
+}
+
+/* Decides UP_TO and REFUND of one limit, under the lock. */
+static void decide_amount(const struct remote_question *q, struct remote_answer *said)
+{
+    struct fake_limit *l = q->parts[0].limit;
+    uint64_t cost = q->parts[0].cost;
+    bool refund = q->verb == REMOTE_REFUND;
+    uint64_t most = refund ? l->spec.options.count - l->left : l->left;
+    uint64_t amount = cost < most ? cost : most;
+    l->left = refund ? l->left + amount : l->left - amount;
+    *said = (struct remote_answer){0};
+    fill(l, 0, refund || amount > 0 ? WEIR_ALLOW : WEIR_DENY, &said->answer);
+    said->answer.granted = amount;
+}
+
 /* Decides each local part on its own: enough for tests with one. */
 static int decide_local(const struct remote_question *q, struct weir_answer *a)
 {
@@ -152,15 +175,6 @@ static int decide_local(const struct remote_question *q, struct weir_answer *a)
     return 0;
 }
 
-static void fill(const struct fake_limit *l, size_t i, int verdict, struct weir_answer *a)
-{
-    *a = (struct weir_answer){.verdict = verdict,
-                              .limit = (uint32_t)i,
-                              .quota = l->spec.options.count,
-                              .remaining = l->left,
-                              .retry_after_ns = verdict == WEIR_ALLOW ? 0 : WEIR_SECOND};
-}
-
 /* Puts the part that clients may be told, after all parts were decided. */
 static void put_shown(const struct remote_question *q, int verdict)
 {
@@ -183,6 +197,10 @@ static void put_shown(const struct remote_question *q, int verdict)
  * everything else fits. */
 static int decide_by_counts(const struct remote_question *q, struct remote_answer *said)
 {
+    if (q->verb == REMOTE_UP_TO || q->verb == REMOTE_REFUND) {
+        decide_amount(q, said);
+        return 0;
+    }
     *said = (struct remote_answer){.answer = {.verdict = WEIR_ALLOW}};
     for (size_t i = 0; i < q->n; i++) {
         struct fake_limit *l = q->parts[i].limit;
@@ -285,7 +303,8 @@ static int ask(struct weir_fleet *fleet, void *where, struct remote_question *q,
 {
     struct fake_fleet *f = fake_from(fleet);
     (void)pthread_mutex_lock(&f->lock);
-    int e = f->plan.refuse;
+    int e = f->plan.allowed == 0 ? f->plan.refuse : 0;
+    f->plan.allowed -= f->plan.allowed > 0;
     put_in_log(f, q);
     if (e == 0 && f->plan.at_once != 0 && f->asked % f->plan.at_once == 0) {
         e = decide(&f->plan, q, answer);

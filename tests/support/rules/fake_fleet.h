@@ -33,7 +33,8 @@ struct fake_plan {
     uint64_t retry_ns;
     uint64_t delay_ns;
     int error;        /* of the later answer */
-    int refuse;       /* WEIR_E...: ask() fails with it at once, without effect */
+    int refuse;       /* WEIR_E...: ask() fails with it at once, without effect ... */
+    unsigned allowed; /* ... after this many questions */
     unsigned at_once; /* every n-th question is answered at once; 0: none */
 };
 

@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2034  # variables are for the scripts that read this
-# A real proxy between curl and an application, asking weir: what the tests of docs/integrations share.
+# A real proxy between curl and an application, asking weir: what the tests of docs/guide/gateways share.
 #
 # The configurations are taken out of the documents, so that these cannot rot; only addresses are replaced. Everything
 # listens on an address of the loopback that is this test's alone: no port can be taken, nobody else is met.
@@ -47,7 +47,7 @@ until_true() {
 # machine weir may be late, and then it would not count
 recipe() {
     awk -v begin="\`\`\`$2" '$0 == begin { inside = 1; found = 1; next } /^```/ { inside = 0 } inside
-        END { exit !found }' "$WEIR_SOURCE_DIR/docs/integrations/$1" >"$dir/recipe" || die "$1 has no $2"
+        END { exit !found }' "$WEIR_SOURCE_DIR/docs/guide/gateways/$1" >"$dir/recipe" || die "$1 has no $2"
     sed "s/127\\.0\\.0\\.1:8080/$host:8080/g; s/127\\.0\\.0\\.1:9000/$host:9000/g
         s/\\<[12][05]0ms/20s/; s/timeout_ms = 250/timeout_ms = 20000/" "$dir/recipe"
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=sh disable=SC2034,SC2154  # variables are for the scripts that read this, or set in proxy.sh
-# Three weir nodes behind a balancer that hashes: what the tests of docs/integrations/sticky.md share. Read after proxy.sh.
+# Three weir nodes behind a balancer that hashes: what the tests of docs/guide/gateways/sticky.md share. Read after proxy.sh.
 #
 # The nodes' limits have different names, so that an answer tells who gave it (RateLimit-Policy).
 nodes='1 2 3'

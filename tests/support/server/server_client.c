@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "common/folder.h"
+#include "server/net/server_fleet.h"
 #include "support/engine/threads_run.h"
+#include "support/server/server_store.h"
 #include "wire/resp.h"
 
 #define PATIENCE_S 120 /* a server that does not answer for this long has failed */
@@ -42,11 +44,22 @@ struct server_options server_world_options(void)
 void server_world_start(struct server_world *w, const char *rules,
                         const struct server_options *options)
 {
+    server_world_start_shared(w, rules, options, NULL);
+}
+
+void server_world_start_shared(struct server_world *w, const char *rules,
+                               const struct server_options *options, struct server_store *store)
+{
     struct weir_rules_options o = WEIR_RULES_OPTIONS_INIT;
     struct weir_error error = {0};
-    *w = (struct server_world){.server = {.options = *options}, .now_ns = midnight()};
+    *w = (struct server_world){.server = {.options = *options}, .store = store};
+    server_world_set_time(w, midnight());
     o.clock = stand_still;
     o.clock_arg = &w->now_ns;
+    if (store != NULL) {
+        o.fleet = store->fleet;
+        w->server.fleet = fleet_serve(store->fleet);
+    }
     if (weir_rules_open_text(&w->server.rules, "test", rules, strlen(rules), &o, &error) != 0 ||
         server_start(&w->server, &error) != 0) {
         threads_fail(__FILE__, __LINE__, error.text);
@@ -58,6 +71,14 @@ void server_world_stop(struct server_world *w)
 {
     server_stop(&w->server);
     weir_rules_close(w->server.rules);
+}
+
+void server_world_set_time(struct server_world *w, uint64_t now_ns)
+{
+    threads_set(&w->now_ns, now_ns);
+    if (w->store != NULL) {
+        server_store_set_time(w->store, now_ns);
+    }
 }
 
 unsigned server_open_files(void)

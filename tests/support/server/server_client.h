@@ -13,10 +13,13 @@
 
 /* ---- the server ---- */
 
+struct server_store; /* support/server/server_store.h */
+
 struct server_world {
     struct server server;
     uint64_t now_ns;
-    char address[128]; /* of RESP */
+    char address[128];          /* of RESP */
+    struct server_store *store; /* decides shared limits; NULL: there is none */
 };
 
 /* Returns the options of a server that listens for RESP on a free port of the loopback. */
@@ -24,7 +27,13 @@ struct server_options server_world_options(void);
 
 void server_world_start(struct server_world *w, const char *rules,
                         const struct server_options *options);
+/* Does the same with a store, whose clock is the server's. */
+void server_world_start_shared(struct server_world *w, const char *rules,
+                               const struct server_options *options, struct server_store *store);
 void server_world_stop(struct server_world *w);
+
+/* Sets the time; with a store, in whole microseconds. */
+void server_world_set_time(struct server_world *w, uint64_t now_ns);
 
 /* Returns how many files this process has open. */
 unsigned server_open_files(void);

@@ -88,7 +88,7 @@ void slow_start(struct slow_scene *s, const char *rules, const struct server_opt
     o.clock_arg = &s->now_ns;
     o.fleet = fake_of(&s->fleet);
     s->server.fleet =
-        (struct server_fleet){o.fleet, open_place, close_place, leave, read_numbers, NULL};
+        (struct server_fleet){o.fleet, NULL, open_place, close_place, leave, read_numbers, NULL};
     if (weir_rules_open_text(&s->server.rules, "test", rules, strlen(rules), &o, &error) != 0 ||
         server_start(&s->server, &error) != 0) {
         threads_fail(__FILE__, __LINE__, error.text);

@@ -8,8 +8,6 @@
 
 #include <cmocka.h>
 
-#include "support/engine/threads_run.h"
-
 const char *const server_vector_verdicts[WEIR_NEVER + 1] = {
     [WEIR_ALLOW] = "allow", [WEIR_DENY] = "deny", [WEIR_NEVER] = "never"};
 
@@ -40,8 +38,9 @@ static void load(struct server_world *w, const struct oracle_rule *r, unsigned n
     }
     int n = snprintf(text, sizeof text,
                      "limits: [{name: v%u, key: [user], algorithm: %s, rate: %" PRIu64 "/%" PRIu64
-                     "ns%s, max_keys: 1k}]",
-                     number, weir_algorithm_name(r->algorithm), r->count, r->period_ns, more);
+                     "ns%s, max_keys: 1k%s}]",
+                     number, weir_algorithm_name(r->algorithm), r->count, r->period_ns, more,
+                     w->store != NULL ? ", deny_cache: off" : ""); /* by the real clock */
     if (weir_rules_reload_text(w->server.rules, "v", text, (size_t)n, &error) != 0) {
         fail_msg("%s: %s", text, error.text);
     }
@@ -69,11 +68,11 @@ static size_t send_file(struct server_world *w, const char *name, unsigned *numb
         if (!can_be_sent(&v)) {
             continue;
         }
-        threads_set(&w->now_ns, 0); /* where the section's time line begins */
+        server_world_set_time(w, 0); /* where the section's time line begins */
         load(w, &v.trace.rule, ++*number);
         (void)snprintf(limit, sizeof limit, "v%u", *number);
         for (size_t i = 0; i < v.trace.n; i++, sent++) {
-            threads_set(&w->now_ns, v.trace.ops[i].time_ns);
+            server_world_set_time(w, v.trace.ops[i].time_ns);
             send(arg, &v, i, limit);
         }
     }

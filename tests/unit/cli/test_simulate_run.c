@@ -87,7 +87,7 @@ static void a_token_bucket_under_a_flood_comes_one_short_of_twice_its_quota(void
     assert_int_equal(r.worst, 109);
 }
 
-/* What docs/ALGORITHMS.md promises for any period, for whatever traffic. */
+/* Checks the bounds of docs/explanation/algorithms.md for any period and any traffic. */
 static void nobody_exceeds_the_bound_of_its_algorithm(void **state)
 {
     static const uint64_t bound[] = {200, 199, 100, 200, 100};

@@ -261,7 +261,8 @@ static void a_missing_file_is_named(void **state)
     struct weir_error error = {0};
     plan.trace = "/nonexistent/x.trace";
     assert_int_equal(sim_trace_read(&plan, &t, &error), WEIR_ENOENT);
-    assert_string_equal(error.text, "/nonexistent/x.trace: cannot open: No such file or directory");
+    assert_string_equal(error.text,
+                        "/nonexistent/x.trace: cannot be opened: No such file or directory");
     plan.trace = folder; /* opens, but has no lines */
     assert_true(sim_trace_read(&plan, &t, &error) < 0);
     assert_non_null(strstr(error.text, "cannot read"));

@@ -28,7 +28,7 @@ static struct top_sample before(void)
 {
     return sample(
         1000,
-        "{\"version\":\"0.1.0\",\"state\":\"ready\",\"uptime_s\":60,\"generation\":1,"
+        "{\"version\":\"0.2.0\",\"state\":\"ready\",\"uptime_s\":60,\"generation\":1,"
         "\"mode\":\"enforce\",\"threads\":2,\"connections\":{\"resp\":1},\"requests\":{\"resp\":10}"
         ","
         "\"results\":{\"allow\":8,\"deny\":2},"
@@ -42,7 +42,7 @@ static struct top_sample now(void)
 {
     return sample(
         3000,
-        "{\"version\":\"0.1.0\",\"state\":\"ready\",\"uptime_s\":62,\"generation\":2,"
+        "{\"version\":\"0.2.0\",\"state\":\"ready\",\"uptime_s\":62,\"generation\":2,"
         "\"mode\":\"enforce\",\"threads\":2,\"connections\":{\"resp\":3},"
         "\"requests\":{\"resp\":110,\"http\":4},"
         "\"results\":{\"allow\":100,\"deny\":14},\"memory_bytes\":38200000,\"cpu_seconds\":1.5}",

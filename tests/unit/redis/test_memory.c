@@ -26,7 +26,9 @@ static void info_is_read_by_lines(void **state)
     assert_true(memory_is_full(&m));
     memory_read(&m, TEXT("# Stats\r\nevicted_keys:7\r\n"), 90);
     assert_int_equal(m.evicted, 7);
-    assert_true(memory_is_full(&m)); /* the other section says nothing of it */
+    memory_read(&m, TEXT("# Clients\r\nconnected_clients:3\r\nmaxclients:10000\r\n"), 90);
+    assert_int_equal(m.maxclients, 10000);
+    assert_true(memory_is_full(&m)); /* the other sections say nothing of it */
     memory_read(&m, TEXT("used_memory:899\nmaxmemory:1000\n"), 90);
     assert_false(memory_is_full(&m));
     memory_read(&m, TEXT("used_memory:899\nmaxmemory:0\n"), 1);
@@ -77,6 +79,7 @@ static void calls_to_a_full_endpoint_say_so(void **state)
     assert_true(sent(&w, "INFO"));
     assert_true(world_say(&w, 0, INFO("31\r\nused_memory:95\r\nmaxmemory:100\r\n")));
     assert_true(world_say(&w, 0, INFO("16\r\nevicted_keys:0\r\n")));
+    assert_true(world_say(&w, 0, INFO("14\r\nmaxclients:9\r\n"))); /* asked for once */
     assert_int_equal(world_call(&w, &call, "k", 0), 0);
     assert_true(sent(&w, "\r\n$4\r\nfull\r\n"));
     assert_true(world_say(&w, 0, ":1\r\n"));
@@ -98,7 +101,7 @@ static void a_call_refused_for_lack_of_memory_marks_the_endpoint(void **state)
     struct world_call next;
     world_with_memory(&w);
     assert_true(sent(&w, "INFO"));
-    assert_true(world_say(&w, 0, "-NOPERM no INFO\r\n-NOPERM no INFO\r\n"));
+    assert_true(world_say(&w, 0, "-NOPERM no INFO\r\n-NOPERM no INFO\r\n-NOPERM no INFO\r\n"));
     assert_int_equal(world_call(&w, &call, "k", 0), 0);
     assert_false(sent(&w, "full"));
     assert_true(world_say(&w, 0, "-OOM command not allowed\r\n"));

@@ -89,6 +89,55 @@ static void files_of_a_folder_are_read_in_the_order_of_their_names(void **state)
     assert_string_equal(loading_told_file(folder), "");
 }
 
+/* Returns the list of two files of the folder. */
+static const char *of_paths(const char *first, const char *second)
+{
+    static char list[4096];
+    (void)snprintf(list, sizeof list, "%s/%s:%s/%s", folder, first, folder, second);
+    return list;
+}
+
+static void paths_of_a_list_are_read_in_its_order(void **state)
+{
+    loading_write(folder, "b.yml", "limits: [{name: first, key: [], rate: 1/h}]");
+    loading_write(folder, "a.yml",
+                  "domain: d\ndescriptors: [{key: second, rate_limit: {unit: day}}]");
+    char *shown = loading_show_file(of_paths("b.yml", "a.yml"));
+    const char *first = strstr(shown, "- name: first");
+    assert_non_null(first);
+    assert_non_null(strstr(first, "- name: d.second"));
+    free(shown);
+    assert_string_equal(loading_told_file(of_paths("b.yml:", "a.yml:")), "");
+    assert_non_null(strstr(loading_told_file(of_paths("b.yml", "none.yml")), "cannot be opened"));
+    assert_non_null(strstr(loading_told_file(of_paths("none.yml", "a.yml")), "cannot be opened"));
+    assert_non_null(strstr(loading_told_file(":"), "cannot be opened"));
+}
+
+static void a_path_with_a_colon_that_exists_is_one_path(void **state)
+{
+    loading_write(folder, "a:b.yml", "limits: [{name: one, key: [], rate: 1/h}]");
+    loading_write(folder, "a", "limits: [{name: other, key: [], rate: 1/h}]");
+    char *shown = loading_show_file(in_folder("a:b.yml"));
+    assert_non_null(strstr(shown, "- name: one"));
+    assert_null(strstr(shown, "other"));
+    free(shown);
+}
+
+static void a_list_of_unless_has_entries(void **state)
+{
+    static const char *const wrong[] = {"[]",   "[a]", "[[{user: a}]]", "{}",
+                                        "[{}]", "x",   "[{user: []}]"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char yaml[200];
+        (void)snprintf(yaml, sizeof yaml, "limits: [{name: l, unless: %s, key: [], rate: 1/h}]",
+                       wrong[i]);
+        const char *said = loading_told_of(yaml);
+        if (strncmp(said, "1:", 2) != 0 || strstr(said, "warning") != NULL) {
+            fail_msg("unless: %s: found '%s', expected an error", wrong[i], said);
+        }
+    }
+}
+
 static void a_section_or_a_name_may_stand_in_one_file_only(void **state)
 {
     loading_write(folder, "1.yaml",
@@ -425,6 +474,9 @@ int main(void)
         TEST(line_ends_a_byte_order_mark_and_a_missing_last_line_end_change_nothing),
         TEST(anchors_save_writing),
         TEST(files_of_a_folder_are_read_in_the_order_of_their_names),
+        TEST(paths_of_a_list_are_read_in_its_order),
+        TEST(a_path_with_a_colon_that_exists_is_one_path),
+        TEST(a_list_of_unless_has_entries),
         TEST(a_section_or_a_name_may_stand_in_one_file_only),
         TEST(all_files_of_a_folder_are_told_of),
         TEST(messages_come_in_the_order_of_the_file),

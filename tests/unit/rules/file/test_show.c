@@ -155,6 +155,14 @@ static void the_rules_of_a_whole_file_read_back(void **state)
         "- {name: e, key: [ip], rate: 7/s, algorithm: sliding_window, tiers: {by: plan, default: "
         "y, "
         "x: {rate: 9/min}, y: {max_keys: 5}}}\n");
+    expect_round_trip(
+        "envoy: {charge: each}\n"
+        "limits:\n"
+        "- {name: a, unless: [{user: a}, {user: b, path: ['/c', '/d/**']}], key: [], rate: 1/h}\n"
+        "- {name: b, unless: [{user: a}], key: [], rate: 1/h, label: \"l: 'x'\", quota_mode: "
+        "true}\n"
+        "- {name: c, key: [ip], rate: 7/7day, algorithm: fixed_window, align: epoch,"
+        " replaces: [a, \"l: 'x'\"]}\n");
     expect_round_trip("limits: []");
     expect_round_trip("store: {url: redis-cluster://h, networks: []}\nlimits: []");
     expect_round_trip(

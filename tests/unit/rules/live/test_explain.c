@@ -142,6 +142,24 @@ static void a_condition_that_does_not_hold_is_named(void **state)
     assert_string_equal(told.attributes, "path=/search/A ip=192.0.2.1 user=x ");
 }
 
+static void replaced_limits_and_lists_of_unless_are_told(void **state)
+{
+    open_rules(
+        "limits:\n"
+        "  - {name: a, key: [], rate: 5/s, label: la}\n"
+        "  - {name: b, when: {user: ann}, key: [], rate: 5/s, replaces: [la, c]}\n"
+        "  - {name: c, key: [], rate: 5/s, unless: [{path: /x, method: GET}, {user: bob}]}\n");
+    explain_words("user=ann");
+    assert_why(0, "limit 'b' replaces it");
+    assert_why(1, "");
+    assert_why(2, "limit 'b' replaces it");
+    explain_words("user=bob path=/x");
+    assert_why(0, "");
+    assert_why(2, "unless holds: user is bob");
+    explain_words("user=eve path=/x method=GET");
+    assert_why(2, "unless holds: path is /x and method is GET");
+}
+
 static void other_reasons_are_told(void **state)
 {
     open_rules("limits:\n"
@@ -328,6 +346,8 @@ static void put_limit(char *to, unsigned i)
     n += (size_t)sprintf(to + n, "%s", below(4) == 0 ? ", shadow: true" : "");
     n += (size_t)(below(3) == 0 ? sprintf(to + n, ", group: g%u", below(3)) : 0);
     n += (size_t)sprintf(to + n, "%s", below(12) == 0 ? ", on_missing: deny" : "");
+    unsigned other = below(8);
+    n += (size_t)(other != i && below(4) == 0 ? sprintf(to + n, ", replaces: [l%u]", other) : 0);
     (void)sprintf(to + n, ", max_keys: 10}\n");
 }
 
@@ -425,6 +445,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_condition_that_does_not_hold_is_named),
         TEST(other_reasons_are_told),
+        TEST(replaced_limits_and_lists_of_unless_are_told),
         TEST(a_key_that_is_missing_may_deny_the_request),
         TEST(a_list_covers_the_limits),
         TEST(values_of_clients_are_made_visible_and_cut),

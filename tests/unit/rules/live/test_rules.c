@@ -64,6 +64,75 @@ static void unless_takes_requests_out(void **state)
     weir_rules_close(r);
 }
 
+static void unless_may_be_a_list_of_which_one_entry_must_hold(void **state)
+{
+    struct weir_rules *r = rules_open("limits: [{name: l, unless: [{user: a, path: /x}, {user: [b, "
+                                      "'c*']}], key: [], rate: 1/s}]");
+    assert_limit(r, "user=a path=/x", "");
+    assert_limit(r, "user=a path=/y", "l");
+    assert_limit(r, "user=b path=/y", "");
+    assert_limit(r, "user=cc", "");
+    assert_limit(r, "path=/x", "l");
+    assert_limit(r, "", "l");
+    weir_rules_close(r);
+}
+
+static void windows_of_seven_days_may_begin_with_the_epoch(void **state)
+{
+    static const struct {
+        const char *limit;
+        uint64_t days; /* until the window ends, on Thursday the 1st of January at noon */
+    } rows[] = {
+        {"rate: 9/week", 4},               /* on Monday */
+        {"rate: 9/week, align: epoch", 7}, /* on Thursday, as 1970 did */
+        {"rate: 9/7day, align: clock", 4},
+        {"rate: 9/day, align: epoch", 1},
+        {"rate: 9/day", 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char yaml[200];
+        (void)snprintf(yaml, sizeof yaml,
+                       "limits: [{name: l, key: [], algorithm: fixed_window, %s}]", rows[i].limit);
+        struct weir_rules *r = rules_open(yaml);
+        struct weir_answer a = rules_ask(r, RULES_T0 + WEIR_DAY / 2, "").answer;
+        assert_int_equal(a.reset_after_ns, rows[i].days * WEIR_DAY - WEIR_DAY / 2);
+        weir_rules_close(r);
+    }
+}
+
+static void epochs_are_for_windows_on_the_clock_only(void **state)
+{
+    assert_non_null(rules_complaint("limits: [{name: l, key: [], rate: 1/h, align: epoch}]"));
+    assert_non_null(rules_complaint("limits: [{name: l, key: [], rate: 1/month, align: epoch,"
+                                    " algorithm: fixed_window}]"));
+}
+
+static void a_limit_replaces_others_by_name_or_label(void **state)
+{
+    struct weir_rules *r = rules_open("limits:\n"
+                                      "- {name: a, when: {a: x}, key: [], rate: 1/s}\n"
+                                      "- {name: b, when: {b: x}, key: [], rate: 2/s, label: B,"
+                                      " replaces: [a]}\n"
+                                      "- {name: c, when: {c: x}, key: [], rate: 3/s,"
+                                      " replaces: [B, none]}\n"
+                                      "- {name: d, when: {d: x}, key: [], rate: 4/s,"
+                                      " replaces: [e]}\n"
+                                      "- {name: e, when: {e: x}, key: [], rate: 5/s,"
+                                      " replaces: [d]}\n");
+    assert_limit(r, "a=x", "a");
+    assert_limit(r, "a=x b=x", "b");
+    assert_limit(r, "a=x c=x", "a");
+    assert_limit(r, "b=x c=x", "c");
+    assert_limit(r, "a=x b=x c=x", "c"); /* all at once: b replaces a although c replaces b */
+    assert_limit(r, "d=x", "d");
+    assert_limit(r, "d=x e=x", "");
+    assert_limit(r, "d=x e=x c=x", "c");
+    weir_rules_close(r);
+    assert_non_null(rules_complaint("limits: [{name: a, key: [], rate: 1/s, replaces: [a]}]"));
+    assert_non_null(
+        rules_complaint("limits: [{name: a, label: b, key: [], rate: 1/s, replaces: [b]}]"));
+}
+
 static void of_a_group_the_first_that_applies_counts(void **state)
 {
     struct weir_rules *r =
@@ -341,6 +410,10 @@ int main(void)
         cmocka_unit_test(all_keys_of_when_must_hold_and_one_of_their_values),
         cmocka_unit_test(a_star_stays_in_its_segment_and_two_cross),
         cmocka_unit_test(unless_takes_requests_out),
+        cmocka_unit_test(unless_may_be_a_list_of_which_one_entry_must_hold),
+        cmocka_unit_test(windows_of_seven_days_may_begin_with_the_epoch),
+        cmocka_unit_test(epochs_are_for_windows_on_the_clock_only),
+        cmocka_unit_test(a_limit_replaces_others_by_name_or_label),
         cmocka_unit_test(of_a_group_the_first_that_applies_counts),
         cmocka_unit_test(a_limit_without_its_key_leaves_the_group_to_the_next),
         cmocka_unit_test(the_first_attribute_present_is_the_key_and_alternatives_never_meet),

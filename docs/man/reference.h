@@ -1,0 +1,14 @@
+/* docs/reference/metrics.md and rules.md, from the rows of metrics and of the rule file. */
+#ifndef WEIR_DOCS_REFERENCE_H
+#define WEIR_DOCS_REFERENCE_H
+
+#include "rules/file/fields.h"
+
+/* The sections of the rule file, in the order of the manual, with NULL after the last. */
+extern const struct section *const reference_sections[];
+
+/* Return the text, which the caller frees; NULL: out of memory. */
+char *reference_metrics(void);
+char *reference_rules(void);
+
+#endif

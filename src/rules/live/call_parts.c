@@ -1,0 +1,380 @@
+/* Which limits a call is about, and what it is told about them in the end. */
+#include "base/error.h"
+#include "base/maths.h"
+#include "rules/compiled/holder.h"
+#include "rules/file/fields.h"
+#include "rules/live/call_ask.h"
+
+/* ---- gathering ---- */
+
+struct gathering {
+    struct rules_ask ask;
+    struct call *call;
+    size_t question; /* its number */
+};
+
+static enum part_role role_of(const struct call_question *q, const struct rule *rule)
+{
+    return q->back                    ? PART_BACK
+           : rule->shadow             ? PART_SHADOW
+           : rule->config->quota_mode ? PART_QUOTA
+           : q->hits == 0             ? PART_LOOK
+                                      : PART_ENFORCED;
+}
+
+/* Makes a part. The call has it when it is complete (put_part()). */
+static int new_part(const struct gathering *g, struct call_part **part)
+{
+    struct call *call = g->call;
+    if (call->parts_count == CALL_MAX) {
+        return fail(g->ask.error, WEIR_EINVAL,
+                    "too many limits apply to this call, expected at most %d", CALL_MAX);
+    }
+    *part = arena_take(call->memory, sizeof **part);
+    if (*part == NULL) {
+        return fail(g->ask.error, WEIR_ENOMEM, "out of memory for a call");
+    }
+    (*part)->call = call;
+    (*part)->question = g->question;
+    return 0;
+}
+
+static bool has_windows(const struct limit_config *limit, const struct setting *setting)
+{
+    uint64_t period_ns = setting->rate.period_ns;
+    return limit->algorithm == WEIR_FIXED_WINDOW && limit->align != WEIR_ALIGN_KEY &&
+           period_ns != 0 && period_ns != WEIR_MONTH &&
+           (period_ns % (7 * WEIR_DAY) != 0 || limit->align == LIMIT_ALIGN_EPOCH);
+}
+
+/* Copies what the answer may tell of the limit: the rules may be switched before it comes. */
+static void keep_bound(struct call_part *part, const struct rules_ask *a, const struct rule *rule,
+                       const struct variant *variant)
+{
+    struct arena *memory = part->call->memory;
+    part->bound = bound_of(a->question, rule, variant);
+    part->bound.limit = arena_text(memory, part->bound.limit);
+    part->bound.tier = arena_text(memory, part->bound.tier);
+    part->label = arena_text(memory, rule->config->label);
+    part->rate = variant->setting->rate;
+    part->windows = has_windows(rule->config, variant->setting);
+    part->deny = *part->bound.deny;
+    part->bound.deny = &part->deny;
+    if (part->deny.message.len > 0) {
+        part->deny.message = arena_text(memory, part->deny.message);
+    }
+}
+
+/* Returns whether two parts ask for the same units: those of one limit, at one rate and key. */
+static bool is_same(const struct call_part *a, const struct call_part *b)
+{
+    bool joined = a->role == PART_ENFORCED || a->role == PART_OVERRIDE;
+    return joined && a->role == b->role && a->same == NULL && a->holder == b->holder &&
+           a->remote.rate.interval_ns == b->remote.rate.interval_ns &&
+           a->remote.rate.burst == b->remote.rate.burst && text_equal(a->remote.key, b->remote.key);
+}
+
+/* Adds a part to the call. If an earlier one is the same, that one charges for both, unless each is
+ * charged by itself. */
+static void put_part(struct call_part *part)
+{
+    struct call *call = part->call;
+    size_t i = call->charge == CHARGE_TOGETHER ? 0 : call->parts_count;
+    while (i < call->parts_count && !is_same(call->parts[i], part)) {
+        i++;
+    }
+    if (i < call->parts_count) {
+        struct call_part *same = call->parts[i];
+        same->remote.cost = part->bound.kind == RATE_COUNTS
+                                ? add_sat(same->remote.cost, part->remote.cost)
+                                : same->remote.cost;
+        part->same = same;
+    }
+    call->parts[call->parts_count++] = part;
+}
+
+static int add_rule(const struct gathering *g, const struct rule *rule)
+{
+    char bytes[WEIR_KEY_MAX];
+    size_t len;
+    bool unknown = false;
+    struct call_part *part = NULL;
+    int e = new_part(g, &part);
+    if (e != 0 || part == NULL) {
+        return e;
+    }
+    const struct variant *variant = rule_variant(rule, g->ask.request, &unknown);
+    g->ask.tally->tier_unknown += unknown;
+    part->role = role_of(&g->call->questions[g->question], rule);
+    part->looks = g->call->questions[g->question].hits == 0;
+    part->holder = variant->holder;
+    part->config = rule->config;
+    part->remote.limit = variant->holder->remote;
+    part->remote.local = variant->holder->limiter;
+    part->remote.queue =
+        rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
+    part->remote.wait_ns = asking_wait(g->ask.question, variant);
+    e = key_compose(g->ask.set, rule, g->ask.request, bytes, &len, g->ask.error);
+    if (e == 0) {
+        e = asking_cost(&g->ask, rule, variant, &part->remote.cost);
+    }
+    if (e != 0) {
+        return e;
+    }
+    keep_bound(part, &g->ask, rule, variant);
+    part->remote.key = arena_text(g->call->memory, (struct text){bytes, len});
+    if (part->remote.limit != NULL) {
+        len = shard_compose(rule, g->ask.request, bytes);
+        part->remote.shard =
+            len > 0 ? arena_text(g->call->memory, (struct text){bytes, len}) : part->remote.shard;
+    }
+    put_part(part);
+    return 0;
+}
+
+/* Denies the call without asking a limit. */
+static void refuse(const struct gathering *g, int reason, const struct limit_config *by)
+{
+    struct call *call = g->call;
+    call->statuses[g->question].verdict = WEIR_NEVER;
+    call->denied = true;
+    if (!call->refused) {
+        answer_refuse(&call->answer, reason, by);
+        call->refused = true;
+    }
+}
+
+/* Adds an override, which the built-in limit decides. */
+static int add_override(const struct gathering *g, const struct call_question *q)
+{
+    struct call *call = g->call;
+    if (q->named.count == 0) {
+        if (!call->adhoc_shadow) {
+            refuse(g, WEIR_REASON_LIMIT, NULL);
+        }
+        call->statuses[g->question].limited = true;
+        call->statuses[g->question].rate = q->named;
+        call->statuses[g->question].windows = true;
+        return 0;
+    }
+    if (call->adhoc == NULL && call->adhoc_remote == NULL) {
+        return fail(g->ask.error, WEIR_ENOTSUP,
+                    "found a descriptor with a limit, but the built-in limit is switched off "
+                    "(adhoc: off)");
+    }
+    if (q->back) {
+        return fail(g->ask.error, WEIR_ENOTSUP,
+                    "found a descriptor with a limit that gives hits back, expected one of them");
+    }
+    struct call_part *part = NULL;
+    int e = new_part(g, &part);
+    if (e != 0 || part == NULL) {
+        return e;
+    }
+    static const struct deny_config none = {0};
+    part->role = q->hits == 0 ? PART_LOOK : PART_OVERRIDE;
+    part->bound = (struct bound){.kind = RATE_COUNTS,
+                                 .limit = TEXT(CALL_OVERRIDE),
+                                 .tier = TEXT(""),
+                                 .window_ns = q->named.period_ns,
+                                 .expose = true,
+                                 .deny = &none};
+    part->label = TEXT("");
+    part->rate = q->named;
+    part->remote = (struct remote_part){.limit = call->adhoc_remote,
+                                        .local = call->adhoc,
+                                        .key = arena_text(call->memory, q->key),
+                                        .cost = q->hits,
+                                        .rate = q->rate};
+    put_part(part);
+    return 0;
+}
+
+static int add_matches(const struct gathering *g)
+{
+    struct matches matches;
+    int e = ruleset_match(g->ask.set, g->ask.request, &matches, g->ask.error);
+    if (e != 0) {
+        return e;
+    }
+    g->ask.tally->missing += matches.missing;
+    if (matches.refused != NULL) {
+        refuse(g, WEIR_REASON_MISSING, matches.refused->config);
+        return 0;
+    }
+    g->ask.tally->unmatched += matches.enforced_count == 0 && matches.shadow_count == 0;
+    for (size_t i = 0; e == 0 && i < matches.enforced_count; i++) {
+        e = add_rule(g, matches.enforced[i]);
+    }
+    struct gathering quiet = *g;
+    quiet.ask.error = NULL;
+    for (size_t i = 0; e == 0 && i < matches.shadow_count; i++) {
+        /* an error that only a shadow limit has does not fail the call */
+        g->ask.tally->shadow_failed += add_rule(&quiet, matches.shadow[i]) != 0;
+    }
+    g->ask.tally->shadow_failed += matches.shadow_dropped;
+    return e;
+}
+
+static int add_question(const struct gathering *all)
+{
+    struct request request;
+    struct gathering own = *all; /* until this function returns */
+    struct gathering *g = &own;
+    const struct call_question *q = &g->call->questions[g->question];
+    struct weir_rules_question question = {.attributes = q->attributes,
+                                           .attributes_count = q->attributes_count,
+                                           .cost = q->hits,
+                                           .mode = WEIR_CHECK,
+                                           .flags = WEIR_RULES_NO_DELAY};
+    const struct ruleset *set = g->ask.set;
+    g->call->statuses[g->question] = (struct call_status){.verdict = WEIR_ALLOW};
+    if (q->rate.burst != 0 || q->named.period_ns != 0) {
+        return add_override(g, q);
+    }
+    int e = request_read(set, &question, &request, g->ask.error);
+    if (e != 0) {
+        return e;
+    }
+    g->ask.question = &question;
+    g->ask.request = &request;
+    size_t listed = list_find(set->block, set->block_count, &request);
+    if (listed < set->block_count) {
+        g->ask.tally->block_listed++;
+        refuse(g, WEIR_REASON_BLOCK_LIST, NULL);
+        asking_tell_listed(&g->ask, listed);
+        return 0;
+    }
+    if (list_find(set->allow, set->allow_count, &request) < set->allow_count) {
+        g->ask.tally->allow_listed++;
+        return 0;
+    }
+    return add_matches(g);
+}
+
+/* Drops the limits that other limits of the call replace. An unlimited one stays: there is nothing to
+ * replace, and its status says so. */
+static void drop_replaced(struct call *call)
+{
+    for (size_t i = 0; i < call->parts_count; i++) {
+        const struct limit_config *by = call->parts[i]->config;
+        for (size_t j = 0; by != NULL && by->replaces.count > 0 && j < call->parts_count; j++) {
+            const struct limit_config *other = call->parts[j]->config;
+            bool counts = call->parts[j]->bound.kind != RATE_UNLIMITED;
+            call->parts[j]->dropped |= counts && other != NULL && limit_replaces(by, other);
+        }
+    }
+}
+
+int call_gather(struct call *call, const struct ruleset *set, struct tally *tally,
+                struct weir_error *error)
+{
+    struct gathering g = {
+        .ask = {.set = set, .now_ns = call->now_ns, .tally = tally, .error = error}, .call = call};
+    call->charge = set->config.envoy.charge;
+    call->statuses = arena_room(call->memory, call->count * sizeof call->statuses[0]);
+    answer_init(&call->answer);
+    if (call->statuses == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for a call");
+    }
+    for (g.question = 0; g.question < call->count; g.question++) {
+        int e = add_question(&g);
+        if (e != 0) {
+            return e;
+        }
+    }
+    drop_replaced(call);
+    return call->memory->failed ? fail(error, WEIR_ENOMEM, "out of memory for a call") : 0;
+}
+
+/* ---- concluding ---- */
+
+/* Returns whether clients are told `a` rather than `before`. */
+static bool binds_more(const struct call_part *a, const struct call_part *before)
+{
+    const struct weir_answer *x = &a->answer;
+    const struct weir_answer *y = &before->answer;
+    return part_denies(a) != part_denies(before) ? part_denies(a)
+           : part_denies(a) ? x->verdict > y->verdict || (x->verdict == y->verdict &&
+                                                          x->retry_after_ns > y->retry_after_ns)
+                            : x->remaining < y->remaining;
+}
+
+static void put_status(struct call_status *s, const struct call_part *part)
+{
+    const struct weir_answer *a = &part->answer;
+    bool denies = part_denies(part);
+    bool retry = denies && a->retry_after_ns > 0 && a->retry_after_ns != WEIR_FOREVER;
+    s->verdict = part_is_shadow(part) ? WEIR_ALLOW : a->verdict;
+    s->limited = part->bound.expose;
+    s->unlimited = part->bound.kind == RATE_UNLIMITED;
+    s->label = part->label;
+    s->rate = part->rate;
+    s->windows = part->windows;
+    s->remaining = denies ? 0 : a->remaining;
+    s->reset_after_ns = retry ? a->retry_after_ns : a->reset_after_ns;
+}
+
+/* Returns whether the part can be the one that the answer to the call tells of. A denial by some of
+ * the limits in quota_mode did not deny the call. */
+static bool can_bind_all(const struct call_part *p)
+{
+    return !part_is_shadow(p) && (p->role != PART_QUOTA || p->call->over || !part_denies(p));
+}
+
+/* Returns the part of a question, or of all (SIZE_MAX), that clients are told; NULL: none. Shadow
+ * limits are told only if nothing else applies. */
+static const struct call_part *binding(const struct call *call, size_t question)
+{
+    const struct call_part *most = NULL;
+    bool shadow = false;
+    for (size_t i = 0; i < call->parts_count; i++) {
+        const struct call_part *p = call->parts[i];
+        bool is_shadow = part_is_shadow(p);
+        if (p->dropped || (question == SIZE_MAX ? !can_bind_all(p) : p->question != question)) {
+            continue;
+        }
+        if (most == NULL || (shadow && !is_shadow) ||
+            (shadow == is_shadow && binds_more(p, most))) {
+            most = p;
+            shadow = is_shadow;
+        }
+    }
+    return most;
+}
+
+static void count_shadow(struct call *call)
+{
+    for (size_t i = 0; i < call->parts_count; i++) {
+        const struct call_part *p = call->parts[i];
+        if (p->role == PART_SHADOW && !p->dropped && part_denies(p)) {
+            answer_put_shadow(&call->answer, p->bound.limit);
+        }
+    }
+}
+
+void call_conclude(struct call *call)
+{
+    for (size_t i = 0; i < call->count; i++) {
+        const struct call_part *part = binding(call, i);
+        if (part != NULL) {
+            put_status(&call->statuses[i], part);
+        }
+    }
+    const struct call_part *part = binding(call, SIZE_MAX);
+    if (part != NULL && !call->refused) {
+        struct bound bound = part->bound;
+        if (name_is_good(part->label)) { /* header fields tell the name, which clients know */
+            bound.limit = part->label;
+        }
+        call->answer.answer = part->answer;
+        answer_put_bound(&call->answer, &bound);
+    }
+    call->answer.answer.verdict = !call->denied                               ? WEIR_ALLOW
+                                  : call->answer.answer.verdict == WEIR_NEVER ? WEIR_NEVER
+                                                                              : WEIR_DENY;
+    call->answer.answer.limit = 0;
+    if (!call->denied) {
+        count_shadow(call);
+    }
+}

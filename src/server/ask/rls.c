@@ -1,0 +1,283 @@
+#include "server/ask/rls.h"
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/maths.h"
+#include "rules/envoy/envoy.h"
+#include "server/ask/throttle_ask.h"
+#include "server/net/pending.h"
+#include "server/net/worker.h"
+
+#define HITS_MAX INT64_MAX /* more than any limit has */
+#define FIELDS_BYTES 1024  /* at least the header fields of a response */
+
+const char *const rls_unit_names[RLS_UNITS] = {"UNKNOWN", "SECOND", "MINUTE", "HOUR",
+                                               "DAY",     "MONTH",  "YEAR",   "WEEK"};
+
+static const uint64_t periods[RLS_UNITS] = {
+    0,        WEIR_SECOND,   60 * WEIR_SECOND, 3600 * WEIR_SECOND,
+    WEIR_DAY, 30 * WEIR_DAY, 365 * WEIR_DAY,   7 * WEIR_DAY};
+
+enum rls_unit rls_unit_of(uint64_t period_ns)
+{
+    unsigned i = RLS_SECOND;
+    while (i < RLS_UNITS && periods[i] != period_ns) {
+        i++;
+    }
+    return period_ns == WEIR_MONTH ? RLS_MONTH
+           : i < RLS_UNITS         ? (enum rls_unit)i
+                                   : RLS_UNIT_UNKNOWN;
+}
+
+/* ---- checking ---- */
+
+static int check_descriptor(const struct rls_descriptor *d, size_t number, struct weir_error *error)
+{
+    if (d->count == 0 || d->count > RLS_ENTRIES_MAX) {
+        return fail(error, WEIR_EINVAL, "descriptors[%zu].entries: found %zu, expected 1 to %d",
+                    number, d->count, RLS_ENTRIES_MAX);
+    }
+    for (size_t i = 0; i < d->count; i++) {
+        if (d->entries[i].key.len == 0) {
+            return fail(error, WEIR_EINVAL,
+                        "descriptors[%zu].entries[%zu].key: found an empty key, expected a text",
+                        number, i);
+        }
+    }
+    if (d->limited && (d->unit == RLS_UNIT_UNKNOWN || d->unit >= RLS_UNITS)) {
+        return fail(error, WEIR_EINVAL,
+                    "descriptors[%zu].limit.unit: found %llu, expected 1 (SECOND) to 7 (WEEK)",
+                    number, (unsigned long long)d->unit);
+    }
+    return 0;
+}
+
+static int check(const struct rls_ask *ask, struct weir_error *error)
+{
+    if (ask->domain.len == 0) {
+        return fail(error, WEIR_EINVAL, "domain: found an empty text, expected a domain");
+    }
+    if (ask->count == 0 || ask->count > CALL_MAX) {
+        return fail(error, WEIR_EINVAL, "descriptors: found %zu, expected 1 to %d", ask->count,
+                    CALL_MAX);
+    }
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < ask->count; i++) {
+        e = check_descriptor(&ask->descriptors[i], i, error);
+    }
+    return e;
+}
+
+/* ---- descriptors as questions ---- */
+
+/* The attributes of one descriptor while they are made. */
+struct attributes {
+    struct weir_rules_attribute *at;
+    size_t count;
+};
+
+static void add(struct attributes *a, struct text name, struct text value)
+{
+    a->at[a->count++] = (struct weir_rules_attribute){name.at, name.len, value.at, value.len};
+}
+
+static char value_names[RLS_ENTRIES_MAX][sizeof ENVOY_VALUE + 3];
+
+static void make_names(void)
+{
+    for (unsigned i = 0; i < RLS_ENTRIES_MAX; i++) {
+        (void)snprintf(value_names[i], sizeof value_names[i], ENVOY_VALUE "%u", i % 1000 + 1);
+    }
+}
+
+/* Adds an entry under its own name, for limits of weir's rule file. Of two with one key the first
+ * counts. */
+static void add_named(struct attributes *a, const struct rls_descriptor *d, size_t i)
+{
+    struct text key = d->entries[i].key;
+    bool taken = envoy_has_attribute(key) || d->entries[i].value.len == 0;
+    for (size_t j = 0; j < i && !taken; j++) {
+        taken = text_equal(d->entries[j].key, key);
+    }
+    if (!taken) {
+        add(a, key, d->entries[i].value);
+    }
+}
+
+/* Returns the keys of a descriptor as one text; at NULL: out of memory. */
+static struct text keys_of(const struct rls_descriptor *d, struct arena *memory)
+{
+    size_t room = 0;
+    size_t n = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        room += ENVOY_KEY_BYTES(d->entries[i].key.len) + 1;
+    }
+    char *to = arena_room(memory, room);
+    for (size_t i = 0; to != NULL && i < d->count; i++) {
+        if (i > 0) {
+            to[n++] = '/';
+        }
+        n += envoy_put_key(d->entries[i].key, to + n);
+    }
+    return (struct text){to, n};
+}
+
+static int add_attributes(const struct rls_ask *ask, const struct rls_descriptor *d,
+                          struct arena *memory, struct call_question *q)
+{
+    struct attributes a = {arena_room(memory, (2 + 2 * d->count) * sizeof *a.at), 0};
+    struct text keys = keys_of(d, memory);
+    if (a.at == NULL || keys.at == NULL) {
+        return WEIR_ENOMEM;
+    }
+    add(&a, TEXT(ENVOY_DOMAIN), ask->domain);
+    add(&a, TEXT(ENVOY_DESCRIPTOR), keys);
+    for (size_t i = 0; i < d->count; i++) {
+        struct text value = d->entries[i].value;
+        add(&a, text_of(value_names[i]), value.len > 0 ? value : ENVOY_EMPTY);
+        add_named(&a, d, i);
+    }
+    q->attributes = a.at;
+    q->attributes_count = a.count;
+    return 0;
+}
+
+/* Sets the rate that the descriptor brings, and its key: the domain and the entries, each with its
+ * length. */
+static int add_override(const struct rls_ask *ask, const struct rls_descriptor *d,
+                        struct arena *memory, struct call_question *q, struct weir_error *error)
+{
+    struct buffer key;
+    uint64_t period_ns = periods[d->unit];
+    q->named = (struct rate){d->requests, period_ns};
+    if (d->requests == 0) {
+        return 0;
+    }
+    q->rate = (struct remote_rate){period_ns / d->requests, d->requests};
+    if (q->rate.interval_ns == 0) {
+        return fail(error, WEIR_EINVAL,
+                    "limit: found %llu requests per %s, expected at most one in a nanosecond",
+                    (unsigned long long)d->requests, rls_unit_names[d->unit]);
+    }
+    buffer_init(&key, WEIR_KEY_MAX);
+    for (size_t i = 0; i < 1 + 2 * d->count; i++) {
+        struct text part = i == 0       ? ask->domain
+                           : i % 2 != 0 ? d->entries[i / 2].key
+                                        : d->entries[i / 2 - 1].value;
+        buffer_put_u64(&key, part.len);
+        buffer_put_char(&key, ':');
+        buffer_put(&key, part);
+    }
+    q->key = arena_text(memory, buffer_text(&key));
+    bool full = key.full;
+    buffer_finish(&key);
+    return full ? fail(error, WEIR_EKEY,
+                       "found a descriptor with a limit and a key of more than %d bytes",
+                       WEIR_KEY_MAX)
+                : 0;
+}
+
+static int make_question(const struct rls_ask *ask, const struct rls_descriptor *d,
+                         struct arena *memory, struct call_question *q, struct weir_error *error)
+{
+    uint64_t hits = d->hits_given ? d->hits : max_u64(ask->hits, 1);
+    *q = (struct call_question){.hits = min_u64(hits, HITS_MAX), .back = d->back && hits > 0};
+    return d->limited ? add_override(ask, d, memory, q, error) : add_attributes(ask, d, memory, q);
+}
+
+/* ---- running ---- */
+
+static void on_done(void *arg)
+{
+    struct pending *p = arg;
+    p->error = p->call->error;
+    pending_answered(p);
+}
+
+static int begin(struct asker *asker, struct pending *p, const struct rls_ask *ask,
+                 struct weir_error *error)
+{
+    const struct server *server = asker->server;
+    struct arena *memory = &p->memory;
+    struct call *call = arena_take(memory, sizeof *call);
+    struct call_question *questions = arena_array(memory, ask->count, sizeof *questions);
+    if (call == NULL || questions == NULL) {
+        return WEIR_ENOMEM;
+    }
+    int e = 0;
+    for (size_t i = 0; e == 0 && i < ask->count; i++) {
+        e = make_question(ask, &ask->descriptors[i], memory, &questions[i], error);
+    }
+    call->rules = asker->server->rules;
+    call->where = asker->worker->where;
+    call->memory = memory;
+    call->now_ns = asker->now_ns;
+    call->questions = questions;
+    call->count = ask->count;
+    call->adhoc = server->adhoc;
+    call->adhoc_remote = server->adhoc_remote;
+    call->adhoc_shadow = throttle_flags(server) != 0;
+    call->done = on_done;
+    call->arg = p;
+    p->call = call;
+    return e != 0 ? e : call_ask(call, error);
+}
+
+int rls_run(struct asker *asker, struct pending *p, const struct rls_ask *ask,
+            struct weir_error *error)
+{
+    static uv_once_t once = UV_ONCE_INIT;
+    uv_once(&once, make_names);
+    error->text[0] = 0;
+    int e = check(ask, error);
+    if (e == 0) {
+        e = begin(asker, p, ask, error);
+    }
+    if (e == RULES_PENDING) {
+        asker->pending = p;
+        return ANSWER_LATER;
+    }
+    return e;
+}
+
+/* ---- telling ---- */
+
+/* Returns the time until the reset. An answer tells 0 of a key that owes nothing; Envoy expects the end
+ * of the window then, too. */
+static uint64_t reset_ns(const struct call_status *s, uint64_t now_ns)
+{
+    return s->reset_after_ns > 0 ? s->reset_after_ns
+           : s->windows          ? s->rate.period_ns - now_ns % s->rate.period_ns
+                                 : WEIR_SECOND;
+}
+
+struct rls_told rls_told(const struct call_status *status, uint64_t now_ns)
+{
+    uint64_t ns = reset_ns(status, now_ns);
+    uint64_t s = ns / WEIR_SECOND + (ns % WEIR_SECOND != 0);
+    struct rls_told told = {
+        .requests = (uint32_t)(status->rate.count > UINT32_MAX ? UINT32_MAX : status->rate.count),
+        .unit = rls_unit_of(status->rate.period_ns),
+        .remaining = (uint32_t)(status->remaining > UINT32_MAX ? UINT32_MAX : status->remaining),
+        .reset_s = s};
+    return told;
+}
+
+size_t rls_each_field(const struct server *server, const struct call *call, rls_field_fn fn,
+                      struct buffer *to)
+{
+    struct answer a;
+    char room[FIELDS_BYTES];
+    struct buffer lines = {
+        .at = room, .size = sizeof room, .most = sizeof room}; /* does not grow */
+    size_t n = 0;
+    answer_from_rules(&call->answer, &a);
+    answer_put_fields(&lines, &a, a.verdict != WEIR_ALLOW, server, call->now_ns);
+    for (struct text rest = buffer_text(&lines); rest.len > 0;) {
+        struct text line = text_trim(text_cut(&rest, '\n'));
+        struct text name = text_cut(&line, ':');
+        fn(to, n++, name, text_trim(line));
+    }
+    return n;
+}

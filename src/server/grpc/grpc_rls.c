@@ -1,0 +1,229 @@
+/* envoy.service.ratelimit.v3.RateLimitService (proto/envoy/service/ratelimit/v3/rls.proto). */
+#include "base/error.h"
+#include "server/ask/rls.h"
+#include "server/grpc/grpc.h"
+#include "server/net/pending.h"
+#include "wire/protobuf.h"
+
+#define SERVICE "envoy.service.ratelimit.v3.RateLimitService"
+
+/* ---- requests ---- */
+
+/* Fields of RateLimitRequest, RateLimitDescriptor, Entry, RateLimitOverride and UInt64Value. */
+enum { REQUEST_DOMAIN = 1, REQUEST_DESCRIPTORS, REQUEST_HITS };
+enum { DESCRIPTOR_ENTRIES = 1, DESCRIPTOR_LIMIT, DESCRIPTOR_HITS, DESCRIPTOR_NEGATIVE };
+enum { ENTRY_KEY = 1, ENTRY_VALUE };
+enum { OVERRIDE_REQUESTS = 1, OVERRIDE_UNIT };
+enum { UINT64_VALUE = 1 };
+
+struct reading {
+    struct arena *memory;
+    struct rls_ask *ask;
+    struct weir_error *error;
+};
+
+static int malformed(const struct reading *r)
+{
+    return fail(r->error, WEIR_EINVAL, "the message is malformed");
+}
+
+static int read_string(const struct reading *r, const struct protobuf_field *f, const char *name,
+                       struct text *to)
+{
+    if (f->type != PROTOBUF_BYTES || !protobuf_is_string(f->bytes)) {
+        return fail(r->error, WEIR_EINVAL, "%s: expected a string of UTF-8 without NUL", name);
+    }
+    *to = f->bytes;
+    return 0;
+}
+
+static int read_entry(const struct reading *r, struct text message, struct rls_descriptor *d)
+{
+    struct rls_entry entry = {{"", 0}, {"", 0}};
+    struct protobuf_field f;
+    int more;
+    int e = 0;
+    while (e == 0 && (more = protobuf_next(&message, &f)) != 0) {
+        e = more < 0                  ? malformed(r)
+            : f.number == ENTRY_KEY   ? read_string(r, &f, "key", &entry.key)
+            : f.number == ENTRY_VALUE ? read_string(r, &f, "value", &entry.value)
+                                      : 0;
+    }
+    if (e == 0 && d->count <= RLS_ENTRIES_MAX &&
+        !arena_append(r->memory, &d->entries, &d->count, sizeof entry, &entry)) {
+        return WEIR_ENOMEM;
+    }
+    return e;
+}
+
+static int read_override(const struct reading *r, struct text message, struct rls_descriptor *d)
+{
+    struct protobuf_field f;
+    int more;
+    d->limited = true;
+    while ((more = protobuf_next(&message, &f)) == 1) {
+        bool number = f.type == PROTOBUF_VARINT;
+        if (number && f.number == OVERRIDE_REQUESTS) {
+            d->requests = (uint32_t)f.value;
+        } else if (number && f.number == OVERRIDE_UNIT) {
+            d->unit = f.value;
+        }
+    }
+    return more == 0 ? 0 : malformed(r);
+}
+
+static int read_hits(const struct reading *r, struct text message, struct rls_descriptor *d)
+{
+    struct protobuf_field f;
+    int more;
+    d->hits_given = true;
+    while ((more = protobuf_next(&message, &f)) == 1) {
+        if (f.type == PROTOBUF_VARINT && f.number == UINT64_VALUE) {
+            d->hits = f.value;
+        }
+    }
+    return more == 0 ? 0 : malformed(r);
+}
+
+static int read_descriptor(const struct reading *r, struct text message)
+{
+    struct rls_descriptor d = {0};
+    struct protobuf_field f;
+    int more;
+    int e = 0;
+    while (e == 0 && (more = protobuf_next(&message, &f)) != 0) {
+        bool bytes = f.type == PROTOBUF_BYTES;
+        if (more < 0) {
+            return malformed(r);
+        }
+        if (bytes && f.number == DESCRIPTOR_ENTRIES) {
+            e = read_entry(r, f.bytes, &d);
+        } else if (bytes && f.number == DESCRIPTOR_LIMIT) {
+            e = read_override(r, f.bytes, &d);
+        } else if (bytes && f.number == DESCRIPTOR_HITS) {
+            e = read_hits(r, f.bytes, &d);
+        } else if (f.type == PROTOBUF_VARINT && f.number == DESCRIPTOR_NEGATIVE) {
+            d.back = f.value != 0;
+        }
+    }
+    struct rls_ask *ask = r->ask;
+    if (e == 0 && ask->count <= CALL_MAX &&
+        !arena_append(r->memory, &ask->descriptors, &ask->count, sizeof d, &d)) {
+        return WEIR_ENOMEM;
+    }
+    return e;
+}
+
+static int read_ask(const struct reading *r, struct text message)
+{
+    struct protobuf_field f;
+    int more;
+    int e = 0;
+    *r->ask = (struct rls_ask){.domain = {"", 0}};
+    r->error->text[0] = 0;
+    while (e == 0 && (more = protobuf_next(&message, &f)) != 0) {
+        if (more < 0) {
+            return malformed(r);
+        }
+        if (f.number == REQUEST_DOMAIN) {
+            e = read_string(r, &f, "domain", &r->ask->domain);
+        } else if (f.number == REQUEST_DESCRIPTORS && f.type == PROTOBUF_BYTES) {
+            e = read_descriptor(r, f.bytes);
+        } else if (f.number == REQUEST_HITS && f.type == PROTOBUF_VARINT) {
+            r->ask->hits = (uint32_t)f.value;
+        }
+    }
+    return e;
+}
+
+/* ---- responses ---- */
+
+/* Fields of RateLimitResponse, DescriptorStatus, RateLimit, Duration and HeaderValue. */
+enum { RESPONSE_CODE = 1, RESPONSE_STATUSES, RESPONSE_HEADERS, RESPONSE_RAW_BODY = 5 };
+enum { STATUS_CODE = 1, STATUS_LIMIT, STATUS_REMAINING, STATUS_RESET };
+enum { LIMIT_REQUESTS = 1, LIMIT_UNIT, LIMIT_NAME };
+enum { DURATION_SECONDS = 1 };
+enum { HEADER_KEY = 1, HEADER_VALUE };
+
+static void put_status(struct buffer *to, const struct call_status *s, uint64_t now_ns)
+{
+    struct rls_told told = rls_told(s, now_ns);
+    size_t status = protobuf_begin(to, RESPONSE_STATUSES);
+    protobuf_put_number(to, STATUS_CODE, (uint64_t)rls_code(s->verdict));
+    if (s->limited && !s->unlimited) {
+        size_t limit = protobuf_begin(to, STATUS_LIMIT);
+        protobuf_put_number(to, LIMIT_REQUESTS, told.requests);
+        protobuf_put_number(to, LIMIT_UNIT, told.unit);
+        protobuf_put_bytes(to, LIMIT_NAME, s->label);
+        protobuf_end(to, limit);
+    }
+    protobuf_put_number(to, STATUS_REMAINING, s->limited ? told.remaining : 0);
+    if (s->limited && !s->unlimited) {
+        size_t reset = protobuf_begin(to, STATUS_RESET);
+        protobuf_put_number(to, DURATION_SECONDS, told.reset_s);
+        protobuf_end(to, reset);
+    }
+    protobuf_end(to, status);
+}
+
+static void put_header(struct buffer *to, size_t number, struct text name, struct text value)
+{
+    size_t header = protobuf_begin(to, RESPONSE_HEADERS);
+    (void)number;
+    protobuf_put_bytes(to, HEADER_KEY, name);
+    protobuf_put_bytes(to, HEADER_VALUE, value);
+    protobuf_end(to, header);
+}
+
+static void reply(struct grpc_call *call, const struct call *said)
+{
+    int verdict = said->answer.answer.verdict;
+    struct buffer *to = grpc_begin_message(call);
+    protobuf_put_number(to, RESPONSE_CODE, (uint64_t)rls_code(verdict));
+    for (size_t i = 0; i < said->count; i++) {
+        put_status(to, &said->statuses[i], said->now_ns);
+    }
+    (void)rls_each_field(call->connection->worker->server, said, put_header, to);
+    if (verdict != WEIR_ALLOW) {
+        protobuf_put_bytes(to, RESPONSE_RAW_BODY, text_of(said->answer.deny_message));
+    }
+    grpc_reply(call, verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY);
+}
+
+static void put_later(struct pending *p)
+{
+    struct grpc_call *call = grpc_resume(p);
+    struct weir_error error = {0};
+    if (call == NULL) {
+        return;
+    }
+    if (p->error != 0) {
+        grpc_fail(call, p->error, &error);
+    } else {
+        reply(call, p->call);
+    }
+    grpc_put_frames(p->connection);
+}
+
+static void run(struct grpc_call *call, struct text message)
+{
+    struct asker asker = grpc_asker(call);
+    struct pending *p = pending_spare(asker.worker);
+    struct weir_error error = {0};
+    struct rls_ask ask;
+    int e = WEIR_ENOMEM;
+    if (p != NULL) {
+        e = read_ask(&(struct reading){&p->memory, &ask, &error}, message);
+        e = e != 0 ? e : rls_run(&asker, p, &ask, &error);
+    }
+    if (e == ANSWER_LATER) {
+        grpc_keep(call, p, put_later);
+    } else if (e != 0) {
+        grpc_fail(call, e, &error);
+    } else {
+        reply(call, p->call);
+    }
+}
+
+const struct grpc_method grpc_rls_methods[GRPC_RLS_METHODS] = {
+    {SERVICE, "ShouldRateLimit", ROLE_CHECK, OPERATION_CHECK, run}};

@@ -1,0 +1,293 @@
+/*
+ * POST /json: a call of Envoy's rate limit service as JSON, as its reference server takes it: a
+ * RateLimitRequest in the JSON form of Protocol Buffers, with names in either form (hitsAddend,
+ * hits_addend) and whole numbers as numbers or strings. Replies 200, or 429 if it is over the limit,
+ * with a RateLimitResponse.
+ */
+#include "base/error.h"
+#include "server/ask/rls.h"
+#include "server/http/http_json.h"
+#include "server/net/pending.h"
+#include "wire/jsontext.h"
+
+/* Names and values: 5 of an entry; 20, more than there are, of a descriptor, and of the call. */
+#define VALUES_MAX ((CALL_MAX + 1) * (RLS_ENTRIES_MAX * 5 + 20))
+
+/* ---- requests ---- */
+
+struct reading {
+    struct arena *memory;
+    struct weir_error *error;
+};
+
+typedef int (*member_fn)(const struct reading *r, struct text name, struct text value, void *to);
+
+static int unexpected(const struct reading *r, struct text name, struct text value,
+                      const char *expected)
+{
+    return http_json_bad(r->error, name, value, expected);
+}
+
+static int unknown(const struct reading *r, struct text name, const char *expected)
+{
+    return fail(r->error, WEIR_EINVAL, "found the member '%.*s', expected %s", TEXT_CUT(name, 64),
+                expected);
+}
+
+/* Calls fn with each member of an object; names have no quotes. */
+static int read_object(const struct reading *r, struct text name, struct text value, member_fn fn,
+                       void *to)
+{
+    struct text member;
+    struct text item;
+    int e = jsontext_is(value, '{') ? 0 : unexpected(r, name, value, "an object");
+    while (e == 0 && jsontext_next_member(&value, &member, &item)) {
+        member = http_json_bytes(member, r->memory);
+        e = member.at == NULL        ? WEIR_ENOMEM
+            : jsontext_is(item, 'n') ? 0 /* null: as if it were absent */
+                                     : fn(r, member, item, to);
+    }
+    return e;
+}
+
+/* Calls fn with each item of a list. */
+static int read_list(const struct reading *r, struct text name, struct text value, member_fn fn,
+                     void *to)
+{
+    struct text item;
+    int e = jsontext_is(value, '[') ? 0 : unexpected(r, name, value, "a list");
+    while (e == 0 && jsontext_next_item(&value, &item)) {
+        e = fn(r, name, item, to);
+    }
+    return e;
+}
+
+static int read_string(const struct reading *r, struct text name, struct text value,
+                       struct text *to)
+{
+    if (!jsontext_is(value, '"')) {
+        return unexpected(r, name, value, "a string");
+    }
+    *to = http_json_bytes(value, r->memory);
+    if (to->at == NULL) {
+        return WEIR_ENOMEM;
+    }
+    return memchr(to->at, 0, to->len) == NULL ? 0
+                                              : unexpected(r, name, value, "a string without NUL");
+}
+
+static int read_number(const struct reading *r, struct text name, struct text value, uint64_t most,
+                       uint64_t *to)
+{
+    bool good = false;
+    if (jsontext_is(value, '"')) {
+        struct text digits = http_json_bytes(value, r->memory);
+        good = digits.at != NULL && text_to_u64(digits, to);
+    } else {
+        good = jsontext_whole(value, to);
+    }
+    return good && *to <= most
+               ? 0
+               : unexpected(r, name, value,
+                            most == UINT32_MAX ? "a whole number from 0 to 4294967295"
+                                               : "a whole number from 0 to 18446744073709551615");
+}
+
+static bool named(struct text name, const char *camel, const char *snake)
+{
+    return text_is(name, camel) || text_is(name, snake);
+}
+
+static int read_entry_member(const struct reading *r, struct text name, struct text value, void *to)
+{
+    struct rls_entry *entry = to;
+    return text_is(name, "key")     ? read_string(r, name, value, &entry->key)
+           : text_is(name, "value") ? read_string(r, name, value, &entry->value)
+                                    : unknown(r, name, "key or value");
+}
+
+static int read_entry(const struct reading *r, struct text name, struct text value, void *to)
+{
+    struct rls_descriptor *d = to;
+    struct rls_entry entry = {{"", 0}, {"", 0}};
+    int e = read_object(r, name, value, read_entry_member, &entry);
+    if (e == 0 && d->count <= RLS_ENTRIES_MAX &&
+        !arena_append(r->memory, &d->entries, &d->count, sizeof entry, &entry)) {
+        return WEIR_ENOMEM;
+    }
+    return e;
+}
+
+static int read_unit(const struct reading *r, struct text name, struct text value, uint64_t *unit)
+{
+    struct text word = TEXT("");
+    if (!jsontext_is(value, '"')) {
+        return read_number(r, name, value, UINT32_MAX, unit);
+    }
+    int e = read_string(r, name, value, &word);
+    for (*unit = 0; e == 0 && *unit < RLS_UNITS && !text_is(word, rls_unit_names[*unit]);) {
+        (*unit)++;
+    }
+    return e;
+}
+
+static int read_override(const struct reading *r, struct text name, struct text value, void *to)
+{
+    struct rls_descriptor *d = to;
+    return named(name, "requestsPerUnit", "requests_per_unit")
+               ? read_number(r, name, value, UINT32_MAX, &d->requests)
+           : text_is(name, "unit") ? read_unit(r, name, value, &d->unit)
+                                   : unknown(r, name, "requestsPerUnit or unit");
+}
+
+static int read_descriptor_member(const struct reading *r, struct text name, struct text value,
+                                  void *to)
+{
+    struct rls_descriptor *d = to;
+    if (text_is(name, "entries")) {
+        return read_list(r, name, value, read_entry, d);
+    }
+    if (text_is(name, "limit")) {
+        d->limited = true;
+        return read_object(r, name, value, read_override, d);
+    }
+    if (named(name, "hitsAddend", "hits_addend")) {
+        d->hits_given = true;
+        return read_number(r, name, value, UINT64_MAX, &d->hits);
+    }
+    if (named(name, "isNegativeHits", "is_negative_hits")) {
+        d->back = jsontext_is(value, 't');
+        return d->back || jsontext_is(value, 'f') ? 0 : unexpected(r, name, value, "true or false");
+    }
+    return unknown(r, name, "entries, limit, hitsAddend or isNegativeHits");
+}
+
+static int read_descriptor(const struct reading *r, struct text name, struct text value, void *to)
+{
+    struct rls_ask *ask = to;
+    struct rls_descriptor d = {0};
+    int e = read_object(r, name, value, read_descriptor_member, &d);
+    if (e == 0 && ask->count <= CALL_MAX &&
+        !arena_append(r->memory, &ask->descriptors, &ask->count, sizeof d, &d)) {
+        return WEIR_ENOMEM;
+    }
+    return e;
+}
+
+static int read_member(const struct reading *r, struct text name, struct text value, void *to)
+{
+    struct rls_ask *ask = to;
+    return text_is(name, "domain")        ? read_string(r, name, value, &ask->domain)
+           : text_is(name, "descriptors") ? read_list(r, name, value, read_descriptor, ask)
+           : named(name, "hitsAddend", "hits_addend")
+               ? read_number(r, name, value, UINT32_MAX, &ask->hits)
+               : unknown(r, name, "domain, descriptors or hitsAddend");
+}
+
+/* ---- responses ---- */
+
+static void put_code(struct buffer *to, int verdict)
+{
+    buffer_put(to, rls_code(verdict) == RLS_OK ? TEXT("\"OK\"") : TEXT("\"OVER_LIMIT\""));
+}
+
+static void put_status(struct buffer *to, const struct call_status *s, uint64_t now_ns)
+{
+    struct rls_told told = rls_told(s, now_ns);
+    buffer_put(to, TEXT("{\"code\":"));
+    put_code(to, s->verdict);
+    if (s->limited && !s->unlimited) {
+        buffer_put(to, TEXT(",\"currentLimit\":{\"requestsPerUnit\":"));
+        buffer_put_u64(to, told.requests);
+        buffer_put(to, TEXT(",\"unit\":\""));
+        buffer_put(to, text_of(rls_unit_names[told.unit]));
+        buffer_put(to, TEXT("\""));
+        if (s->label.len > 0) {
+            buffer_put(to, TEXT(",\"name\":"));
+            http_put_string(to, s->label);
+        }
+        buffer_put(to, TEXT("}"));
+    }
+    if (s->limited) {
+        buffer_put(to, TEXT(",\"limitRemaining\":"));
+        buffer_put_u64(to, told.remaining);
+    }
+    if (s->limited && !s->unlimited) {
+        buffer_put(to, TEXT(",\"durationUntilReset\":\""));
+        buffer_put_u64(to, told.reset_s);
+        buffer_put(to, TEXT("s\""));
+    }
+    buffer_put(to, TEXT("}"));
+}
+
+static void put_header(struct buffer *to, size_t number, struct text name, struct text value)
+{
+    buffer_put(to, number == 0 ? TEXT(",\"responseHeadersToAdd\":[") : TEXT(","));
+    buffer_put(to, TEXT("{\"key\":"));
+    http_put_string(to, name);
+    buffer_put(to, TEXT(",\"value\":"));
+    http_put_string(to, value);
+    buffer_put(to, TEXT("}"));
+}
+
+static void reply(struct exchange *x, const struct call *call)
+{
+    int verdict = call->answer.answer.verdict;
+    struct buffer *to = &x->body;
+    buffer_put(to, TEXT("{\"overallCode\":"));
+    put_code(to, verdict);
+    buffer_put(to, TEXT(",\"statuses\":["));
+    for (size_t i = 0; i < call->count; i++) {
+        buffer_put(to, i > 0 ? TEXT(",") : TEXT(""));
+        put_status(to, &call->statuses[i], call->now_ns);
+    }
+    buffer_put(to, TEXT("]"));
+    size_t headers = rls_each_field(x->server, call, put_header, to);
+    buffer_put(to, headers > 0 ? TEXT("]") : TEXT(""));
+    buffer_put(to, TEXT("}"));
+    x->result = verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY;
+    http_reply(x, verdict == WEIR_ALLOW ? 200 : 429, "application/json", NULL);
+}
+
+static void put_later(struct pending *p)
+{
+    struct http_request request;
+    struct exchange x = http_resume(p, &request);
+    struct weir_error error = {0};
+    if (p->error != 0) {
+        http_reply_failure(&x, p->error, &error);
+    } else {
+        reply(&x, p->call);
+    }
+    buffer_finish(&x.body);
+}
+
+static void run(struct exchange *x)
+{
+    struct asker asker = http_asker(x);
+    struct pending *p = pending_spare(asker.worker);
+    struct weir_error error = {0};
+    struct rls_ask ask = {.domain = {"", 0}};
+    struct text body;
+    if (!http_check_json(x, VALUES_MAX, &body)) {
+        return;
+    }
+    int e = WEIR_ENOMEM;
+    if (p != NULL) {
+        struct reading r = {&p->memory, &error};
+        e = read_object(&r, TEXT("the body"), body, read_member, &ask);
+        e = e != 0 ? e : rls_run(&asker, p, &ask, &error);
+    }
+    if (e == ANSWER_LATER) {
+        http_keep(x, p, put_later);
+    } else if (e != 0) {
+        http_reply_failure(x, e, &error);
+    } else {
+        reply(x, p->call);
+    }
+}
+
+const struct http_route http_rls_routes[] = {
+    {"POST", "/json", HTTP_AT, ROLE_CHECK, run,
+     "decides a call of Envoy's rate limit service: a RateLimitRequest as JSON; 200 or 429"},
+    {0}};

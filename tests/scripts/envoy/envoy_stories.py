@@ -1,0 +1,303 @@
+"""Envoy's rate limit service as weir serves it, beyond the table: windows, charging, header fields, bad input, health,
+JSON, and what weir adds. Each function below is a story; its name says which."""
+import http.client, json, os, re, shutil, subprocess, sys, time
+
+import grpc
+
+from envoy_world import PATIENCE, SECONDS, World, health_pb2, refused, request_of, rls, start_redis
+from running import WEIR, tell, until
+
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+FILES = {"shop.yaml": """domain: shop
+descriptors:
+  - {key: user, rate_limit: {unit: year, requests_per_unit: 5}}
+  - {key: one, rate_limit: {unit: year, requests_per_unit: 1}}
+  - {key: dry, shadow_mode: true, rate_limit: {unit: year, requests_per_unit: 1}}
+  - {key: many, rate_limit: {unit: year, requests_per_unit: 500}}
+  - {key: named, rate_limit: {name: by-name, unit: year, requests_per_unit: 2}}
+"""}
+
+
+def post(world, path, body):
+    """Returns the status and the JSON of a reply on the HTTP listener."""
+    host, port = world.server.address("http").rsplit(":", 1)
+    c = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
+    c.request("POST", path, body)
+    reply = c.getresponse()
+    text = reply.read()
+    c.close()
+    return reply.status, json.loads(text) if text.startswith(b"{") else text
+
+
+def ctl(world, *words):
+    return subprocess.run([WEIR, "ctl", "--admin", world.server.address("admin"), *words], check=True, timeout=PATIENCE,
+                          stdout=subprocess.PIPE, text=True,
+                          env={**os.environ, "XDG_RUNTIME_DIR": world.server.folder}).stdout
+
+
+def fields_of(response):
+    return {h.key.lower(): h.value for h in response.response_headers_to_add}
+
+
+# ---- windows, and what is charged ----
+
+def windows_begin_at_multiples_of_their_unit_since_1970():
+    units = "".join("  - {key: %s, rate_limit: {unit: %s, requests_per_unit: 9}}\n" % (u, u.lower()) for u in SECONDS)
+    w = World({"units.yaml": "domain: units\ndescriptors:\n" + units})
+    for unit, seconds in SECONDS.items():
+        before = int(time.time())
+        status = w.call("units", unit + "=x").statuses[0]
+        times = range(before - 1, int(time.time()) + 2)
+        assert rls.RateLimitResponse.RateLimit.Unit.Name(status.current_limit.unit) == unit, status
+        found = (status.duration_until_reset.seconds, status.duration_until_reset.nanos)
+        assert found in [(seconds - t % seconds, 0) for t in times], (unit, found, seconds - before % seconds)
+    w.close()
+
+
+def with_charge_each_a_descriptor_is_charged_even_if_another_denies():
+    w = World(FILES, rules="envoy: {charge: each}\n")
+    w.expect("shop", "one=a | user=a -> OK: OK 0 of 1/YEAR | OK 4 of 5/YEAR",
+             "one=a | user=a -> OVER: OVER 0 of 1/YEAR | OK 3 of 5/YEAR",
+             "user=a | one=a -> OVER: OK 2 of 5/YEAR | OVER 0 of 1/YEAR", "user=a -> OK: OK 1 of 5/YEAR",
+             "one=a | dry=a *0 -> OVER: OVER 0 of 1/YEAR | OK 1 of 1/YEAR",
+             "one=a | dry=a -> OVER: OVER 0 of 1/YEAR | OK 0 of 1/YEAR")  # limits in shadow mode too
+    w.close()
+    w = World(FILES, rules="envoy: {charge: together}\n")
+    w.expect("shop", "one=a | user=a -> OK: OK 0 of 1/YEAR | OK 4 of 5/YEAR",
+             "one=a | user=a -> OVER: OVER 0 of 1/YEAR | OK 4 of 5/YEAR")
+    w.close()
+
+
+def a_descriptor_that_is_there_twice_counts_twice():
+    w = World(FILES)
+    assert w.call("shop", "user=d | user=d").overall_code == rls.RateLimitResponse.OK
+    w.expect("shop", "user=d *0 -> OK: OK 3 of 5/YEAR")
+    assert w.call("shop", "hits=2; user=d | user=d").overall_code == rls.RateLimitResponse.OVER_LIMIT
+    w.expect("shop", "user=d *0 -> OK: OK 3 of 5/YEAR")
+    w.close()
+
+
+def calls_at_the_same_time_take_exactly_what_there_is():
+    w = World(FILES)
+    futures = [w.service.ShouldRateLimit.future(request_of("shop", "many=x | user=%d" % i), timeout=PATIENCE)
+               for i in range(1000)]
+    assert sum(f.result().overall_code == rls.RateLimitResponse.OK for f in futures) == 500
+    w.close()
+
+
+# ---- what clients are told ----
+
+FORMATS = {
+    "ietf": ({"ratelimit-policy": r'"[^"]+";q=5;w=31536000', "ratelimit": r'"[^"]+";r=4;t=\d+'}),
+    "x-delta": {"x-ratelimit-limit": "5", "x-ratelimit-remaining": "4", "x-ratelimit-reset": r"\d{1,8}"},
+    "x-epoch": {"x-ratelimit-limit": "5", "x-ratelimit-remaining": "4", "x-ratelimit-reset": r"\d{10}"},
+    "off": {},
+}
+
+
+def response_headers_are_those_of_the_setting_headers():
+    for form, wanted in FORMATS.items():
+        w = World(FILES, rules="server: {headers: %s}\n" % form)
+        got = fields_of(w.call("shop", "user=a | many=a"))
+        assert got.keys() == wanted.keys() and all(re.fullmatch(wanted[k], got[k]) for k in got), (form, got)
+        got = fields_of(w.call("shop", "user=a *5"))
+        assert set(got) - {"content-type"} == wanted.keys() | {"retry-after"}, (form, got)
+        assert 1 <= int(got["retry-after"]) <= SECONDS["YEAR"], got
+        assert fields_of(w.call("shop", "other=a")) == {}
+        assert form != "ietf" or fields_of(w.call("shop", "named=a"))["ratelimit"].startswith('"by-name";'), form
+        assert "retry-after" not in fields_of(w.call("shop", "user=a *6"))  # waiting does not help
+        w.close()
+
+
+def a_denied_request_has_the_body_that_its_limit_states():
+    w = World({"a.yaml": """domain: a
+descriptors:
+  - {key: plain, rate_limit: {unit: day, requests_per_unit: 0}}
+  - {key: told, rate_limit: {unit: day, requests_per_unit: 0, weir: {deny: {message: 'Slow down, please.'}}}}
+"""})
+    assert w.call("a", "other=x").raw_body == b""
+    assert b"Slow down, please." in w.call("a", "told=x").raw_body
+    assert b"Slow down, please." in w.call("a", "other=x | told=x").raw_body
+    assert b"Slow down" not in w.call("a", "plain=x").raw_body
+    w.close()
+
+
+def a_limit_in_shadow_mode_is_counted_as_such_and_the_kill_switch_allows_all():
+    w = World(FILES)
+    for _ in range(3):
+        assert w.call("shop", "dry=x").overall_code == rls.RateLimitResponse.OK
+    for _ in range(7):
+        w.call("shop", "user=x")
+    limits = {l["name"]: l for l in json.loads(ctl(w, "--json", "limits"))["limits"]}
+    seen = {name: (l["allowed"], l["denied"], l["shadow_denied"]) for name, l in limits.items() if l["keys"] > 0}
+    assert seen == {"shop.dry": (1, 0, 2), "shop.user": (5, 2, 0)}, seen
+    ctl(w, "mode", "shadow")
+    assert w.call("shop", "user=x").overall_code == rls.RateLimitResponse.OK
+    ctl(w, "mode", "enforce")
+    assert w.call("shop", "user=x").overall_code == rls.RateLimitResponse.OVER_LIMIT
+    w.close()
+
+
+# ---- bad input ----
+
+def bytes_that_are_no_text_or_no_message_are_refused():
+    w = World(FILES)
+
+    def message(domain=b"shop", key=b"user", value=b"x"):
+        def field(tag, data):
+            return bytes([tag, len(data)]) + data
+        return field(0x0a, domain) + field(0x12, field(0x0a, field(0x0a, key) + field(0x12, value)))
+
+    assert rls.RateLimitResponse.FromString(w.raw(message())).statuses[0].limit_remaining == 4
+    for bad in ({"domain": b"\xff\xfe"}, {"key": b"\xc0\xaf"}, {"value": b"\xed\xa0\x80"}, {"domain": b"sh\0op"},
+                {"key": b"us\0er"}, {"value": b"\0"}):
+        refused(INVALID, "UTF-8 without NUL", lambda: w.raw(message(**bad)))
+    refused(INVALID, "domain", lambda: w.call("", "user=x"))
+    refused(INVALID, "descriptors", lambda: w.call("shop", ""))
+    refused(INVALID, "entries", lambda: w.call("shop", "user=x | "))
+    refused(INVALID, "key", lambda: w.call("shop", "=x"))
+    refused(INVALID, "unit", lambda: w.call("shop", "user=x @5/UNKNOWN"))
+    refused(INVALID, "malformed", lambda: w.raw(b"\x0a\x7fcut off"))
+    newer = message() + b"\xfa\x3f\x02hi\xc0\x3e\x07"  # fields of newer clients are ignored
+    assert rls.RateLimitResponse.FromString(w.raw(newer)).statuses[0].limit_remaining == 3
+    for method in ("shouldRateLimit", "ShouldRateLimits", ""):
+        refused(grpc.StatusCode.UNIMPLEMENTED, "", lambda: w.channel.unary_unary(
+            "/envoy.service.ratelimit.v3.RateLimitService/" + method)(b"", timeout=PATIENCE))
+    w.close()
+
+
+def more_descriptors_than_weir_decides_at_once_are_refused():
+    w = World(FILES)
+    most = " | ".join("user=m%d" % i for i in range(32))
+    assert len(w.call("shop", most).statuses) == 32
+    refused(INVALID, "32", lambda: w.call("shop", most + " | user=one-more"))
+    w.expect("shop", "user=m0 -> OK: OK 3 of 5/YEAR", "user=one-more -> OK: OK 4 of 5/YEAR")
+    w.close()
+
+
+def long_keys_and_values_are_counted_or_refused_but_never_mixed_up():
+    w = World(FILES)
+    for size in (100, 4000):
+        text = "v" * size
+        w.expect("shop", "user=%sa -> OK: OK 4 of 5/YEAR" % text, "user=%sb -> OK: OK 4 of 5/YEAR" % text)
+    refused(INVALID, "4096", lambda: w.call("shop", "user=" + "v" * 5000))
+    w.close()
+
+
+def a_call_needs_the_secret_that_clients_need():
+    w = World(FILES, "--check-secrets", "secrets", prepare={"secrets": "the-secret-of-envoy-0123456789\n"})
+    refused(grpc.StatusCode.UNAUTHENTICATED, "expected check", lambda: w.call("shop", "user=x"))
+    shown = [("authorization", "Bearer the-secret-of-envoy-0123456789")]
+    assert w.call("shop", "user=x", metadata=shown).statuses[0].limit_remaining == 4
+    assert w.health("ratelimit") == health_pb2.HealthCheckResponse.SERVING  # a probe has no secret
+    w.close()
+
+
+# ---- other faces of the service ----
+
+def health_is_told_by_the_names_that_envoy_users_know():
+    w = World(FILES)
+    for service in ("", "ratelimit", "envoy.service.ratelimit.v3.RateLimitService", "weir.v1.Limiter"):
+        assert w.health(service) == health_pb2.HealthCheckResponse.SERVING, service
+    w.close()
+
+
+def the_service_can_be_asked_in_json_over_http():
+    w = World(FILES)
+    ask = {"domain": "shop", "descriptors": [{"entries": [{"key": "user", "value": "json"}]}]}
+    status, got = post(w, "/json", json.dumps(ask))
+    first = got["statuses"][0]
+    assert (status, got["overallCode"], first["code"], first["limitRemaining"]) == (200, "OK", "OK", 4), got
+    assert first["currentLimit"] == {"requestsPerUnit": 5, "unit": "YEAR"}, got
+    assert re.fullmatch(r"\d+s", first["durationUntilReset"]), got
+    assert {h["key"].lower() for h in got["responseHeadersToAdd"]} == {"ratelimit-policy", "ratelimit"}, got
+    ask["hits_addend"] = 5  # names of fields may be written in both ways
+    status, got = post(w, "/json", json.dumps(ask))
+    assert (status, got["overallCode"], got["statuses"][0]["code"]) == (429, "OVER_LIMIT", "OVER_LIMIT"), got
+    assert got["statuses"][0].get("limitRemaining", 0) == 0, got  # a zero may be left out in proto3 JSON
+    ask = {"domain": "shop", "hitsAddend": 2, "descriptors": [
+        {"entries": [{"key": "user", "value": "json"}], "hitsAddend": "1"}, {"entries": [{"key": "x"}]},
+        {"entries": [{"key": "many", "value": "j"}], "limit": {"requestsPerUnit": 3, "unit": "HOUR"}}]}
+    status, got = post(w, "/json", json.dumps(ask))
+    assert status == 200 and [s.get("limitRemaining") for s in got["statuses"]] == [3, None, 1], got
+    assert got["statuses"][1] == {"code": "OK"} and got["statuses"][2]["currentLimit"]["unit"] == "HOUR", got
+    for bad in ("", "[]", "{", '{"domain": ""}', '{"domain": "shop"}', '{"domain": 5, "descriptors": []}',
+                '{"domain": "shop", "descriptors": [{"entries": [{"key": ""}]}]}', json.dumps({**ask, "nothing": 1})):
+        assert post(w, "/json", bad)[0] == 400, bad
+    w.expect("shop", "user=json *0 -> OK: OK 3 of 5/YEAR")
+    w.close()
+
+
+# ---- what weir adds ----
+
+def a_limit_may_have_any_key_of_the_rule_file_under_weir():
+    w = World({"a.yaml": """domain: a
+descriptors:
+  - {key: bucket, rate_limit: {unit: hour, requests_per_unit: 20, weir: {algorithm: token_bucket, burst: 40}}}
+  - {key: odd, rate_limit: {unit: minute, requests_per_unit: 20, weir: {rate: 20/90s}}}
+  - {key: sliding, rate_limit: {name: s, unit: day, requests_per_unit: 3, weir: {algorithm: sliding_log, max_keys: 10}}}
+"""})
+    left = [w.call("a", "bucket=x").statuses[0].limit_remaining for _ in range(40)]
+    assert left == list(range(39, -1, -1)), left
+    denied = w.call("a", "bucket=x")
+    assert denied.overall_code == rls.RateLimitResponse.OVER_LIMIT
+    assert 1 <= denied.statuses[0].duration_until_reset.seconds <= 2 * 3600, denied
+    before = time.time()
+    status = w.call("a", "odd=x").statuses[0]
+    assert status.current_limit.requests_per_unit == 20 and status.limit_remaining == 19, status
+    assert status.current_limit.unit == rls.RateLimitResponse.RateLimit.UNKNOWN, status  # 90 s are no unit of Envoy
+    assert status.duration_until_reset.seconds in [90 - int(before + d) % 90 for d in (-1, 0, 1, 2)], status
+    w.expect("a", "sliding=x *2 -> OK: OK 1 of 3/DAY s", "sliding=x *2 -> OVER: OVER 0 of 3/DAY s",
+             "sliding=x -> OK: OK 0 of 3/DAY s")
+    w.close()
+
+
+def limits_of_the_rule_file_match_descriptors_by_their_entries():
+    rules = """
+block: [{domain: own, user: mallory}]
+limits:
+  - {name: tenant, when: {domain: own, tenant: acme}, key: [user], algorithm: fixed_window, rate: 2/365day}
+  - {name: shop-users, when: {domain: shop, user: 'v*'}, key: [user], algorithm: fixed_window, rate: 3/365day}
+"""
+    w = World(FILES, rules=rules)
+    for code in ("OK", "OK", "OVER"):  # a domain that only the rule file knows; the order of entries does not matter
+        assert w.ask("own", "tenant=acme, user=ann").startswith(code + ": "), code
+    assert w.ask("own", "user=ann, tenant=acme").startswith("OVER: ")
+    assert w.ask("own", "tenant=acme, user=bob").startswith("OK: ")
+    assert w.ask("own", "tenant=other, user=ann") == "OK: OK -"
+    assert w.ask("own", "user=mallory").startswith("OVER: OVER")
+    for code in ("OK", "OK", "OK", "OVER"):  # both apply, and the tighter one denies
+        assert w.ask("shop", "user=vera").startswith(code + ": "), code
+    w.expect("shop", "user=ann *5 -> OK: OK 0 of 5/YEAR", "user=ann -> OVER: OVER 0 of 5/YEAR")
+    w.close()
+
+
+def counts_outlive_a_restart_if_there_is_a_folder_for_them():
+    w = World(FILES, "--state", "state", prepare={"state/.keep": ""})
+    w.expect("shop", "user=kept *2 -> OK: OK 3 of 5/YEAR")
+    w.restart()
+    w.expect("shop", "user=kept -> OK: OK 2 of 5/YEAR", "user=new -> OK: OK 4 of 5/YEAR")
+    w.close()
+
+
+def nodes_with_one_store_share_the_limits():
+    if shutil.which("redis-server") is None:
+        print("redis-server is missing", file=sys.stderr)
+        return
+    redis, url = start_redis(World.scratch())
+    nodes = [World(FILES, rules="store: {url: '%s', deadline: 10s}\n" % url) for _ in range(2)]
+    until("the store is there", lambda: all("the store is there" in n.server.log() for n in nodes))
+    futures = [n.service.ShouldRateLimit.future(request_of("shop", "many=x | user=%d" % i), timeout=PATIENCE)
+               for i in range(400) for n in nodes]
+    assert sum(f.result().overall_code == rls.RateLimitResponse.OK for f in futures) == 500
+    nodes[0].expect("shop", "user=s -> OK: OK 4 of 5/YEAR", "one=s @2/YEAR -> OK: OK 1 of 2/YEAR")
+    nodes[1].expect("shop", "user=s -> OK: OK 3 of 5/YEAR", "one=s @2/YEAR -> OK: OK 0 of 2/YEAR",
+                    "user=s *-1 -> OK: OK 4 of 5/YEAR")
+    nodes[0].expect("shop", "user=s *0 -> OK: OK 4 of 5/YEAR")
+    for n in nodes:
+        n.close()
+    redis.kill()
+
+
+if __name__ == "__main__":
+    tell(globals())
