@@ -61,14 +61,14 @@ static int serve_rules(struct serve_run *run, struct serve_settings *settings)
     return CLI_OK;
 }
 
-/* Lets the files be watched that are read with the rules: secrets and certificates. */
-static void watch_also(struct watch *watch, const struct serve_settings *settings)
+/* Watches the files that are read with the rules: secrets and certificates. */
+static void watch_access(struct watch *watch, const struct serve_settings *settings)
 {
     const struct server_tls_options *tls = &settings->server.tls;
     const char *const files[WATCH_ALSO] = {settings->secrets.file[ROLE_CHECK],
                                            settings->secrets.file[ROLE_ADMIN], tls->cert, tls->key,
                                            tls->client_ca};
-    memcpy(watch->also, files, sizeof files);
+    watch_also(watch, files);
 }
 
 static int serve(struct serve_run *run, struct serve_settings *settings)
@@ -84,8 +84,8 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     code = code != CLI_OK ? code : serve_check_listeners(settings);
     code = code != CLI_OK ? code : serve_check_client(run->server.rules, settings);
     code = code != CLI_OK ? code : serve_choose_tls(run->server.rules, settings);
+    watch_access(&run->watch, settings);
     code = code != CLI_OK ? code : serve_open_access(run->server.rules, settings);
-    watch_also(&run->watch, settings);
     watch_after(&run->watch, run->server.rules, clock_monotonic_ns());
     if (code == CLI_OK) {
         run->server.options = settings->server;

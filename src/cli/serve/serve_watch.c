@@ -46,10 +46,10 @@ static void each_other(const struct watch *w, rules_file_fn fn, void *arg)
 static void each_file(const struct watch *w, rules_file_fn fn, void *arg)
 {
     each_rule_file(w, fn, arg);
+    each_other(w, fn, arg);
     if (w->rules != NULL) {
         rules_files(w->rules, fn, arg);
     }
-    each_other(w, fn, arg);
 }
 
 /* ---- metadata and content of the files ---- */
@@ -264,6 +264,15 @@ void watch_before(struct watch *w)
     if (w->config != NULL) {
         w->before = (struct hash){0, 0};
         each_rule_file(w, mix_content, &w->before);
+        each_other(w, mix_content, &w->before);
+    }
+}
+
+void watch_also(struct watch *w, const char *const files[WATCH_ALSO])
+{
+    memcpy(w->also, files, sizeof w->also);
+    if (w->config != NULL) {
+        each_other(w, mix_content, &w->before);
     }
 }
 
@@ -276,9 +285,9 @@ void watch_after(struct watch *w, struct weir_rules *rules, uint64_t now_ns)
     w->look_ns = now_ns + WATCH_LOOK_NS;
     watch_again(w);
     w->looks = of_files(w, mix_looks);
-    w->content = w->before; /* the rule files' bytes before they were read */
+    /* In the order of each_file(), so that the hashes can be compared. */
+    w->content = w->before;
     rules_files(rules, mix_read, &w->content);
-    each_other(w, mix_content, &w->content);
     bool known = hash_same(of_files(w, mix_content), w->content);
     w->first_ns = 0;
     if (!known) { /* a file was written in the meantime */

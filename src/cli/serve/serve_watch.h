@@ -36,7 +36,7 @@ struct watch {
     uint64_t look_ns;    /* when to examine the files without an event */
     struct hash looks;   /* hash of the files' sizes, times and identities */
     struct hash content; /* hash of their bytes */
-    struct hash before;  /* hash of the rule files' bytes alone, before they were read */
+    struct hash before;  /* hash of the rule files' and others' bytes before they were read */
 };
 
 /*
@@ -44,6 +44,12 @@ struct watch {
  * ask_kernel false, the files are examined at intervals.
  */
 void watch_open(struct watch *watch, const char *config, bool ask_kernel);
+
+/*
+ * Adds files that are read with the rules, NULL for none. Call it once, after watch_open() and
+ * before the files are read for the first time.
+ */
+void watch_also(struct watch *watch, const char *const files[WATCH_ALSO]);
 void watch_close(struct watch *watch);
 
 /* Reads the events. Call it when the descriptor is readable. */

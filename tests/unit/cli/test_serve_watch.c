@@ -9,6 +9,7 @@
 
 static char folder[] = "/tmp/weir-watch-XXXXXX";
 static char config[64];
+static char certificate[64];
 static struct weir_rules *rules;
 
 static void write_rules(unsigned rate)
@@ -19,6 +20,14 @@ static void write_rules(unsigned rate)
     (void)fclose(out);
 }
 
+static void write_certificate(const char *text)
+{
+    FILE *out = fopen(certificate, "w");
+    assert_non_null(out);
+    (void)fputs(text, out);
+    (void)fclose(out);
+}
+
 static int begin(void **state)
 {
     (void)snprintf(folder, sizeof folder, "/tmp/weir-watch-XXXXXX");
@@ -26,6 +35,7 @@ static int begin(void **state)
         return -1;
     }
     (void)snprintf(config, sizeof config, "%s/weir.yaml", folder);
+    (void)snprintf(certificate, sizeof certificate, "%s/server.crt", folder);
     write_rules(5);
     return weir_rules_open(&rules, config, NULL, NULL);
 }
@@ -34,6 +44,7 @@ static int end(void **state)
 {
     weir_rules_close(rules);
     (void)unlink(config);
+    (void)unlink(certificate);
     return rmdir(folder);
 }
 
@@ -83,6 +94,31 @@ static void what_is_written_while_rules_are_read_is_not_missed(void **state)
     watch_close(&w);
 }
 
+/* A server that renewed its certificate once more right after a reload kept the older one. */
+static void a_certificate_written_while_rules_are_read_is_not_missed(void **state)
+{
+    const char *const also[WATCH_ALSO] = {certificate};
+    struct watch w;
+    uint64_t now = 10 * WEIR_SECOND;
+    watch_open(&w, config, true);
+    write_certificate("first");
+    watch_also(&w, also);
+    write_certificate("second"); /* after the first was read at the start */
+    watch_after(&w, rules, now);
+    assert_int_equal(watch_due_ns(&w), now + WATCH_QUIET_NS);
+    now += WATCH_QUIET_NS;
+    assert_true(watch_is_new(&w, now));
+    watch_before(&w);
+    write_certificate("third"); /* after the second was read by the reload */
+    watch_after(&w, rules, now);
+    assert_int_equal(watch_due_ns(&w), now + WATCH_QUIET_NS);
+    assert_true(watch_is_new(&w, now + WATCH_QUIET_NS));
+    watch_before(&w);
+    watch_after(&w, rules, now);
+    assert_int_equal(watch_due_ns(&w), UINT64_MAX);
+    watch_close(&w);
+}
+
 static void a_change_that_never_ends_is_looked_at_after_a_second(void **state)
 {
     struct watch w;
@@ -118,6 +154,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_same_bytes_are_no_news, begin, end),
         cmocka_unit_test_setup_teardown(what_is_written_while_rules_are_read_is_not_missed, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(a_certificate_written_while_rules_are_read_is_not_missed,
+                                        begin, end),
         cmocka_unit_test_setup_teardown(a_change_that_never_ends_is_looked_at_after_a_second, begin,
                                         end),
         cmocka_unit_test_setup_teardown(without_a_file_nothing_is_watched, begin, end),
