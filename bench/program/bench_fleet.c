@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "common/digits.h"
 #include "rules/value/quantity.h"
 
 #define RUN_EVERY 256 /* most questions between two runs of the loop */
@@ -79,7 +80,8 @@ struct asking {
     struct weir_fleet *fleet;
     struct weir_fleet_limit *limit;
     uint64_t keys;
-    uint64_t next; /* number of the next key */
+    uint64_t next;     /* number of the next key */
+    uint64_t until_ns; /* until then, each answer leads to a new question */
     uint64_t waiting;
     uint64_t decisions;
     uint64_t verdicts[WEIR_NEVER + 1];
@@ -94,21 +96,13 @@ static void note(struct asking *a, const struct weir_answer *answer)
     a->degraded += (answer->flags & WEIR_FLAG_DEGRADED) != 0;
 }
 
-static void on_answer(void *arg, int error, const struct weir_answer *answer)
-{
-    struct asking *a = arg;
-    a->waiting--;
-    a->error = error != 0 ? error : a->error;
-    if (error == 0) {
-        note(a, answer);
-    }
-}
+static void on_answer(void *arg, int error, const struct weir_answer *answer);
 
 static void ask(struct asking *a)
 {
-    char key[32];
-    int len = snprintf(key, sizeof key, "key:%llu", (unsigned long long)a->next);
-    struct weir_question q = {.key = key, .key_len = (size_t)len, .cost = 1, .mode = WEIR_CHECK};
+    char key[4 + DIGITS_MAX] = "key:";
+    size_t len = 4 + digits_write(a->next, 10, 1, key + 4);
+    struct weir_question q = {.key = key, .key_len = len, .cost = 1, .mode = WEIR_CHECK};
     struct weir_answer answer;
     a->next = a->next + 1 < a->keys ? a->next + 1 : 0;
     int said = weir_fleet_ask(a->limit, &q, &answer, on_answer, a);
@@ -118,6 +112,19 @@ static void ask(struct asking *a)
         a->waiting++;
     } else {
         a->error = said;
+    }
+}
+
+static void on_answer(void *arg, int error, const struct weir_answer *answer)
+{
+    struct asking *a = arg;
+    a->waiting--;
+    a->error = error != 0 ? error : a->error;
+    if (error == 0) {
+        note(a, answer);
+    }
+    if (a->error == 0 && clock_boot_ns() < a->until_ns) {
+        ask(a);
     }
 }
 
@@ -133,15 +140,15 @@ static void wait_for_answers(const struct asking *a)
  */
 static void ask_until(struct asking *a, uint64_t in_flight, uint64_t until_ns)
 {
+    a->until_ns = until_ns;
     while (a->error == 0 && clock_boot_ns() < until_ns) {
         for (unsigned i = 0; i < RUN_EVERY && a->waiting < in_flight && a->error == 0; i++) {
             ask(a);
         }
-        (void)weir_fleet_run(a->fleet);
         if (a->waiting >= in_flight) {
             wait_for_answers(a);
-            (void)weir_fleet_run(a->fleet);
         }
+        (void)weir_fleet_run(a->fleet);
     }
 }
 

@@ -61,6 +61,13 @@ static inline void count_shared(uint64_t *p, uint64_t n)
     (void)__atomic_fetch_add(p, n, __ATOMIC_RELAXED);
 }
 
+/* Inverts bits. It orders no other access. */
+static inline void flip_relaxed(uint64_t *p, uint64_t bits)
+{
+    explore_point(p);
+    (void)__atomic_fetch_xor(p, bits, __ATOMIC_RELAXED);
+}
+
 static inline uint64_t fetch_sub(uint64_t *p, uint64_t value)
 {
     explore_point(p);

@@ -37,7 +37,7 @@ static void stripe_init(struct node_keys *t, uint64_t i, uint64_t size, uint64_t
 {
     struct key_stripe *s = &t->stripe[i];
     (void)pthread_mutex_init(&s->lock, NULL);
-    s->most = t->most;
+    s->table = t;
     s->count[KEY_FREE] = size;
     s->keys = t->keys + i * size;
     s->chains = t->chains + i * chains;
@@ -143,7 +143,7 @@ static uint32_t *chain_of(const struct key_stripe *s, struct hash hash)
 
 static bool has_room(const struct key_stripe *s, enum key_kind kind)
 {
-    return s->count[kind] < s->most[kind];
+    return s->count[kind] < s->table->most[kind];
 }
 
 static void set_kind(struct key_stripe *s, struct node_key *k, enum key_kind kind)

@@ -5,7 +5,7 @@
  * An entry has notes: what the store last said remained, and what it has denied. It can also have a
  * part that belongs to the mode of its limit: a lease (leased/lease_part.h) or a count
  * (synced/sync.c). Both modes keep their parts in a heap by the time at which they must be looked
- * at; the earliest time of a stripe can be read without its lock.
+ * at. Which stripes have parts, and the earliest time of each, can be read without a lock.
  *
  * K1  Entries of each kind (notes alone, a lease, a count) are bounded separately, so that a flood
  *     of keys of one kind takes no room from the others. No memory is allocated for notes.
@@ -33,7 +33,7 @@
 
 enum key_kind { KEY_FREE, KEY_NOTED, KEY_LEASED, KEY_SYNCED, KEY_KINDS };
 
-enum { KEY_STRIPES_MAX = 64 };
+enum { KEY_STRIPES_MAX = 64 }; /* a bit for each in node_keys.scheduled */
 #define KEY_NOWHERE SIZE_MAX
 
 /* An entry. Fields are guarded by the lock of its stripe. */
@@ -80,7 +80,7 @@ struct key_stripe {
     uint64_t begun;        /* number of entries that were ever used; the others are all zero */
     uint64_t hand;         /* chooses the entries that K2 examines */
     uint64_t calls;        /* number of ids given to calls of leases */
-    const uint64_t *most;
+    struct node_keys *table;
     uint64_t count[KEY_KINDS]; /* numbers of entries; read without the lock */
     struct key_heap heap[KEY_KINDS];
 } __attribute__((aligned(64)));
@@ -90,11 +90,13 @@ struct node_keys {
     struct hash_secret secret;
     uint64_t most[KEY_KINDS]; /* entries of a stripe */
     uint64_t turn[KEY_KINDS]; /* the stripe at which node_keys_next() begins */
-    uint64_t stopping;        /* node_keys_stop() was called */
-    struct syncs syncs;       /* numbers that synced/sync.c keeps for all keys */
-    struct node_key *keys;    /* memory of all stripes */
-    struct key_part **heaps;  /* likewise */
-    uint32_t *chains;         /* likewise */
+    /* Bit i: the heap of stripe i has parts. Changed under the stripe's lock, read without it. */
+    uint64_t scheduled[KEY_KINDS];
+    uint64_t stopping;       /* node_keys_stop() was called */
+    struct syncs syncs;      /* numbers that synced/sync.c keeps for all keys */
+    struct node_key *keys;   /* memory of all stripes */
+    struct key_part **heaps; /* likewise */
+    uint32_t *chains;        /* likewise */
     struct key_stripe stripe[KEY_STRIPES_MAX];
 };
 

@@ -40,9 +40,16 @@ static void settle(struct key_heap *h, size_t place, struct key_part *part)
     sink(h, part->place, part);
 }
 
-static void publish(struct key_heap *h)
+/* Tells other threads when the stripe's first part is due, and whether it has parts. */
+static void publish(struct key_stripe *s, unsigned kind)
 {
+    struct key_heap *h = &s->heap[kind];
+    uint64_t *scheduled = &s->table->scheduled[kind];
+    uint64_t bit = UINT64_C(1) << (s - s->table->stripe);
     store_relaxed(&h->due_ns, h->count > 0 ? h->at[0]->due_ns : UINT64_MAX);
+    if (((load_relaxed(scheduled) & bit) != 0) != (h->count > 0)) {
+        flip_relaxed(scheduled, bit);
+    }
 }
 
 void node_key_schedule(struct key_stripe *s, struct key_part *part, uint64_t due_ns)
@@ -50,7 +57,7 @@ void node_key_schedule(struct key_stripe *s, struct key_part *part, uint64_t due
     struct key_heap *h = &s->heap[part->key->kind];
     part->due_ns = due_ns;
     settle(h, part->place == KEY_NOWHERE ? h->count++ : part->place, part);
-    publish(h);
+    publish(s, part->key->kind);
 }
 
 void node_key_unschedule(struct key_stripe *s, struct key_part *part)
@@ -64,7 +71,7 @@ void node_key_unschedule(struct key_stripe *s, struct key_part *part)
         settle(h, part->place, last);
     }
     part->place = KEY_NOWHERE;
-    publish(h);
+    publish(s, part->key->kind);
 }
 
 /* Returns a hash that belongs to the stripe. */
@@ -73,26 +80,37 @@ static struct hash of_stripe(uint64_t i)
     return (struct hash){.low = i << 32};
 }
 
+/* Looks at the stripe's parts that are due, until a call is made. */
+static bool next_of_stripe(struct node_keys *t, unsigned at, enum key_kind kind, uint64_t now_ns,
+                           key_look_fn look, void *call)
+{
+    struct key_heap *h = &t->stripe[at].heap[kind];
+    bool found = false;
+    if (load_relaxed(&h->due_ns) > now_ns) {
+        return false;
+    }
+    struct key_stripe *s = node_keys_lock(t, of_stripe(at), &now_ns);
+    while (!found && h->due_ns <= now_ns) {
+        found = look(t, s, h->at[0], now_ns, call);
+    }
+    node_keys_unlock(s);
+    return found;
+}
+
 bool node_keys_next(struct node_keys *t, enum key_kind kind, uint64_t now_ns, key_look_fn look,
                     void *call)
 {
-    uint64_t from = load_relaxed(&t->turn[kind]); /* a hint, which any thread may change */
-    for (uint64_t i = 0; i < t->stripes; i++) {
-        uint64_t at = (from + i) & (t->stripes - 1);
-        struct key_heap *h = &t->stripe[at].heap[kind];
-        if (load_relaxed(&h->due_ns) > now_ns) {
-            continue;
-        }
-        uint64_t its_now = now_ns;
-        bool found = false;
-        struct key_stripe *s = node_keys_lock(t, of_stripe(at), &its_now);
-        while (!found && h->due_ns <= its_now) {
-            found = look(t, s, h->at[0], its_now, call);
-        }
-        node_keys_unlock(s);
-        if (found) {
-            store_relaxed(&t->turn[kind], at + 1);
-            return true;
+    uint64_t all = load_relaxed(&t->scheduled[kind]);
+    uint64_t turn = load_relaxed(&t->turn[kind]); /* a hint, which any thread may change */
+    uint64_t later = all & (UINT64_MAX << (turn & (t->stripes - 1)));
+    uint64_t rounds[] = {later, all & ~later};
+    for (unsigned i = 0; i < 2; i++) {
+        for (uint64_t left = rounds[i]; left != 0; left &= left - 1) {
+            unsigned at = (unsigned)__builtin_ctzll(left);
+            if (next_of_stripe(t, at, kind, now_ns, look, call)) {
+                store_relaxed(&t->turn[kind], at + 1);
+                return true;
+            }
         }
     }
     return false;
@@ -101,10 +119,12 @@ bool node_keys_next(struct node_keys *t, enum key_kind kind, uint64_t now_ns, ke
 uint64_t node_keys_due(const struct node_keys *t)
 {
     uint64_t due_ns = UINT64_MAX;
-    for (uint64_t i = 0; i < t->stripes; i++) {
-        const struct key_heap *h = t->stripe[i].heap;
-        due_ns = min_u64(due_ns, load_relaxed(&h[KEY_LEASED].due_ns));
-        due_ns = min_u64(due_ns, load_relaxed(&h[KEY_SYNCED].due_ns));
+    for (unsigned kind = KEY_LEASED; kind < KEY_KINDS; kind++) {
+        uint64_t left = load_relaxed(&t->scheduled[kind]);
+        for (; left != 0; left &= left - 1) {
+            const struct key_stripe *s = &t->stripe[__builtin_ctzll(left)];
+            due_ns = min_u64(due_ns, load_relaxed(&s->heap[kind].due_ns));
+        }
     }
     return due_ns;
 }
@@ -119,7 +139,7 @@ void node_keys_stop(struct node_keys *t)
             for (size_t p = 0; p < s->heap[kind].count; p++) {
                 s->heap[kind].at[p]->due_ns = 0;
             }
-            publish(&s->heap[kind]);
+            publish(s, kind);
         }
         node_keys_unlock(s);
     }

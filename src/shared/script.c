@@ -123,19 +123,7 @@ static const char *const verbs[] = {
 
 unsigned script_put_numbers(struct buffer *b, const int64_t *numbers, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        char digits[20];
-        char *at = digits + sizeof digits;
-        uint64_t rest = numbers[i] < 0 ? 0 - (uint64_t)numbers[i] : (uint64_t)numbers[i];
-        do {
-            *--at = (char)('0' + rest % 10);
-            rest /= 10;
-        } while (rest != 0);
-        if (numbers[i] < 0) {
-            *--at = '-';
-        }
-        resp_put_bulk(b, (struct text){at, (size_t)(digits + sizeof digits - at)});
-    }
+    resp_put_bulk_integers(b, numbers, n);
     return (unsigned)n;
 }
 

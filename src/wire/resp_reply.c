@@ -3,8 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define HEAD_BYTES 23                  /* of a type, a number and CR LF at most */
-#define INTEGER_BYTES (HEAD_BYTES + 1) /* the same with a sign */
+#define HEAD_BYTES 23                          /* of a type, a number and CR LF at most */
+#define INTEGER_BYTES (HEAD_BYTES + 1)         /* the same with a sign */
+#define BULK_INTEGER_BYTES (5 + INTEGER_BYTES) /* with its length before it: "$20" CR LF */
 
 /* Returns whether n bytes fit now, without growing or moving anything. */
 static inline bool has_room(const struct buffer *b, size_t n)
@@ -46,10 +47,9 @@ static inline size_t head_len(uint64_t number)
     return 1 + digits_of(number) + 2;
 }
 
-static inline char *write_head(char *at, char type, uint64_t number)
+/* Writes the n digits of a number, and CR LF. */
+static inline char *write_digits(char *at, size_t n, uint64_t number)
 {
-    *at++ = type;
-    size_t n = digits_of(number);
     for (size_t i = n; i > 1; i--) {
         at[i - 1] = (char)('0' + number % 10);
         number /= 10;
@@ -57,6 +57,12 @@ static inline char *write_head(char *at, char type, uint64_t number)
     at[0] = (char)('0' + number);
     end_line(at + n);
     return at + n + 2;
+}
+
+static inline char *write_head(char *at, char type, uint64_t number)
+{
+    at[0] = type;
+    return write_digits(at + 1, digits_of(number), number);
 }
 
 /* As put_head(), if the room may not be enough. */
@@ -148,6 +154,27 @@ void resp_put_integers(struct buffer *b, const int64_t *numbers, size_t n)
     char *at = write_head(begin, '*', n);
     for (size_t i = 0; i < n; i++) {
         at = write_integer(at, numbers[i]);
+    }
+    buffer_add(b, (size_t)(at - begin));
+}
+
+static inline char *write_bulk_integer(char *at, int64_t number)
+{
+    size_t n = digits_of(size_of(number));
+    at = write_head(at, '$', n + (number < 0));
+    *at = '-';
+    return write_digits(at + (number < 0), n, size_of(number));
+}
+
+void resp_put_bulk_integers(struct buffer *b, const int64_t *numbers, size_t n)
+{
+    char *begin = room(b, n * BULK_INTEGER_BYTES);
+    if (begin == NULL) {
+        return;
+    }
+    char *at = begin;
+    for (size_t i = 0; i < n; i++) {
+        at = write_bulk_integer(at, numbers[i]);
     }
     buffer_add(b, (size_t)(at - begin));
 }

@@ -50,6 +50,22 @@ static void integers_are_written_whole(void **state)
     }
 }
 
+static void integers_can_be_bulk_strings(void **state)
+{
+    const int64_t numbers[] = {0, -1, 10, 999, -1000, INT64_MAX, INT64_MIN};
+    resp_put_bulk_integers(&out, numbers, sizeof numbers / sizeof numbers[0]);
+    assert_put(TEXT("$1\r\n0\r\n$2\r\n-1\r\n$2\r\n10\r\n$3\r\n999\r\n$5\r\n-1000\r\n"
+                    "$19\r\n9223372036854775807\r\n$20\r\n-9223372036854775808\r\n"));
+    resp_put_bulk_integers(&out, numbers, 0);
+    assert_put(TEXT(""));
+    struct buffer small;
+    buffer_init(&small, 28); /* the longest integer has 28 bytes, and one more is asked for */
+    resp_put_bulk_integers(&small, numbers, 1);
+    assert_true(small.full);
+    assert_int_equal(buffer_len(&small), 0);
+    buffer_finish(&small);
+}
+
 static void integers_of_every_length_read_back(void **state)
 {
     uint64_t power = 1;
@@ -204,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(integers_are_written_whole),
+        cmocka_unit_test(integers_can_be_bulk_strings),
         cmocka_unit_test(integers_of_every_length_read_back),
         cmocka_unit_test(a_bulk_string_holds_any_bytes),
         cmocka_unit_test(each_protocol_has_its_own_null_and_map),
