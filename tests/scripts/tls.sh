@@ -157,6 +157,13 @@ has "$("$weir" ctl --admin "$admin" --tls-ca "$dir/ca.crt" --tls-cert "$dir/oper
 is "$(curl -s "http://127.0.0.1:$(port_of http)/readyz")" ready # not among the listeners that speak TLS
 stop
 
+# ---- renewal without a rule file ----
+start --tls-cert "$dir/server.crt" --tls-key "$dir/server.key"
+before=$(serial)
+make_certificate server ca server
+until_true renewed
+stop
+
 # ---- warnings and mistakes ----
 refuses() {
     rc=0

@@ -73,7 +73,10 @@ static void watch_access(struct watch *watch, const struct serve_settings *setti
 
 static int serve(struct serve_run *run, struct serve_settings *settings)
 {
-    watch_open(&run->watch, settings->no_watch ? NULL : settings->config, true);
+    run->watch = WATCH_NOTHING;
+    if (!settings->no_watch) {
+        watch_open(&run->watch, settings->config, true);
+    }
     int code = serve_open_rules(settings, run->server.fleet.fleet, &run->server.rules);
     if (code != CLI_OK) {
         return code;

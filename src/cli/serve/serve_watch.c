@@ -31,7 +31,9 @@ static int visit(void *arg, const char *path)
 
 static void each_rule_file(const struct watch *w, rules_file_fn fn, void *arg)
 {
-    (void)config_each_file(w->config, visit, &(struct visitor){fn, arg});
+    if (w->config != NULL) {
+        (void)config_each_file(w->config, visit, &(struct visitor){fn, arg});
+    }
 }
 
 static void each_other(const struct watch *w, rules_file_fn fn, void *arg)
@@ -190,7 +192,9 @@ static void watch_again(struct watch *w)
         return;
     }
     w->complete = true;
-    (void)config_each_path(w->config, watch_path, w);
+    if (w->config != NULL) {
+        (void)config_each_path(w->config, watch_path, w);
+    }
     each_file(w, watch_file, w);
 }
 
@@ -198,7 +202,7 @@ static void watch_again(struct watch *w)
 
 void watch_open(struct watch *w, const char *config, bool ask_kernel)
 {
-    *w = (struct watch){.config = config, .ask_kernel = ask_kernel, .fd = -1};
+    *w = (struct watch){.config = config, .open = true, .ask_kernel = ask_kernel, .fd = -1};
     watch_before(w);
 }
 
@@ -221,7 +225,7 @@ void watch_events(struct watch *w, uint64_t now_ns)
 
 uint64_t watch_due_ns(const struct watch *w)
 {
-    uint64_t look = w->complete || w->config == NULL ? UINT64_MAX : w->look_ns;
+    uint64_t look = w->complete || !w->open ? UINT64_MAX : w->look_ns;
     if (w->first_ns == 0) {
         return look;
     }
@@ -261,7 +265,7 @@ bool watch_is_new(struct watch *w, uint64_t now_ns)
 
 void watch_before(struct watch *w)
 {
-    if (w->config != NULL) {
+    if (w->open) {
         w->before = (struct hash){0, 0};
         each_rule_file(w, mix_content, &w->before);
         each_other(w, mix_content, &w->before);
@@ -271,14 +275,14 @@ void watch_before(struct watch *w)
 void watch_also(struct watch *w, const char *const files[WATCH_ALSO])
 {
     memcpy(w->also, files, sizeof w->also);
-    if (w->config != NULL) {
+    if (w->open) {
         each_other(w, mix_content, &w->before);
     }
 }
 
 void watch_after(struct watch *w, struct weir_rules *rules, uint64_t now_ns)
 {
-    if (w->config == NULL) {
+    if (!w->open) {
         return;
     }
     w->rules = rules;

@@ -1,5 +1,5 @@
 /*
- * Notices when the rules on disk have changed.
+ * Notices when the rules on disk, or the files that are read with them, have changed.
  *
  * Folders are watched, not files, because editors write a new file and rename it, and Kubernetes
  * swaps a symbolic link next to it. So every folder is watched that can change what the path
@@ -25,9 +25,10 @@
 
 struct watch {
     struct weir_rules *rules; /* NULL: not read yet */
-    const char *config;       /* NULL: nothing is watched */
+    const char *config;       /* NULL: no rule file */
     /* Files of secrets and certificates, which are read with the rules; NULL: none. */
     const char *also[WATCH_ALSO];
+    bool open; /* otherwise nothing is watched */
     bool ask_kernel;
     bool complete;       /* the kernel watches every folder */
     int fd;              /* call watch_events() when readable; -1: never */
@@ -39,8 +40,11 @@ struct watch {
     struct hash before;  /* hash of the rule files' and others' bytes before they were read */
 };
 
+/* A watch that is not opened: every function accepts it, and nothing is new. */
+#define WATCH_NOTHING ((struct watch){.fd = -1})
+
 /*
- * Call it before the rules are read for the first time. config NULL: nothing is watched. With
+ * Call it before the rules are read for the first time. config NULL: there is no rule file. With
  * ask_kernel false, the files are examined at intervals.
  */
 void watch_open(struct watch *watch, const char *config, bool ask_kernel);

@@ -134,10 +134,29 @@ static void a_change_that_never_ends_is_looked_at_after_a_second(void **state)
     watch_close(&w);
 }
 
-static void without_a_file_nothing_is_watched(void **state)
+/* Certificates of a server without a rule file were not watched. */
+static void a_certificate_is_watched_without_a_rule_file(void **state)
 {
+    const char *const also[WATCH_ALSO] = {certificate};
     struct watch w;
+    uint64_t now = 10 * WEIR_SECOND;
     watch_open(&w, NULL, true);
+    write_certificate("first");
+    watch_also(&w, also);
+    watch_after(&w, rules, now);
+    assert_true(w.complete);
+    assert_int_equal(watch_due_ns(&w), UINT64_MAX);
+    write_certificate("second");
+    watch_events(&w, now);
+    assert_true(watch_is_new(&w, now + WATCH_QUIET_NS));
+    watch_close(&w);
+}
+
+static void a_watch_that_is_not_opened_finds_nothing(void **state)
+{
+    const char *const also[WATCH_ALSO] = {certificate};
+    struct watch w = WATCH_NOTHING;
+    watch_also(&w, also);
     watch_before(&w);
     watch_after(&w, rules, WEIR_SECOND);
     assert_int_equal(w.fd, -1);
@@ -158,7 +177,8 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(a_change_that_never_ends_is_looked_at_after_a_second, begin,
                                         end),
-        cmocka_unit_test_setup_teardown(without_a_file_nothing_is_watched, begin, end),
+        cmocka_unit_test_setup_teardown(a_certificate_is_watched_without_a_rule_file, begin, end),
+        cmocka_unit_test_setup_teardown(a_watch_that_is_not_opened_finds_nothing, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
