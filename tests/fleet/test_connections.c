@@ -195,7 +195,7 @@ static void a_broken_connection_is_made_again_by_one(void **state)
 
 static void without_the_store_all_threads_answer_by_their_deadline(void **state)
 {
-    start(STORE("deadline: 100ms, connections: 1, fleet_size: 1") LIMITS, 1);
+    start(STORE("deadline: 1s, connections: 1, fleet_size: 1") LIMITS, 1);
     assert_exact("WEIR.CHECK one alice");
     redis_node_pause(&world.node[0]);
     struct crowd all = rush("WEIR.CHECK one bob");
