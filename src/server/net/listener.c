@@ -124,20 +124,50 @@ static bool find_group(const char *name, gid_t *gid)
     return name[0] >= '0' && name[0] <= '9' && *end == 0 && number < UINT32_MAX;
 }
 
+static int read_group(const struct server_options *o, gid_t *gid, struct weir_error *error)
+{
+    return find_group(o->socket_group, gid)
+               ? 0
+               : fail(error, WEIR_EINVAL,
+                      "socket_group: found '%s', expected a group of this system", o->socket_group);
+}
+
+/* Returns whether the server makes a unix socket itself; the service manager permits its own. */
+static bool makes_unix_socket(const struct server_options *o)
+{
+    bool makes = false;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        makes = makes || (o->given[i].count == 0 && listener_is_unix(o->listen[i]));
+    }
+    return makes;
+}
+
+int listener_check_permissions(const struct server_options *o, struct weir_error *error)
+{
+    static const char why[] = "this server makes no unix socket: no listener is unix:PATH";
+    gid_t gid;
+    bool useless = !makes_unix_socket(o);
+    if (useless && o->socket_mode != 0 && o->socket_mode != SERVER_SOCKET_MODE) {
+        LOG(LEVEL_WARNING, "socket_mode has no effect", LOG_STRING("why", why));
+    }
+    if (useless && o->socket_group != NULL) {
+        LOG(LEVEL_WARNING, "socket_group has no effect", LOG_STRING("why", why));
+    }
+    return o->socket_group != NULL ? read_group(o, &gid, error) : 0;
+}
+
 int listener_permit(const char *address, const struct server_options *o, struct weir_error *error)
 {
     const char *path = address + 5;
     mode_t mode = o->socket_mode != 0 ? o->socket_mode : SERVER_SOCKET_MODE;
-    gid_t gid;
     struct stat st;
     if (lstat(path, &st) != 0) {
         return fail_errno(error, "cannot be examined", path);
     }
-    if (o->socket_group == NULL) {
-        gid = st.st_gid;
-    } else if (!find_group(o->socket_group, &gid)) {
-        return fail(error, WEIR_EINVAL, "socket_group: found '%s', expected a group of this system",
-                    o->socket_group);
+    gid_t gid = st.st_gid;
+    int e = o->socket_group != NULL ? read_group(o, &gid, error) : 0;
+    if (e != 0) {
+        return e;
     }
     if (gid != st.st_gid && lchown(path, (uid_t)-1, gid) != 0) {
         return fail_errno(error, "cannot be given to that group", path);
