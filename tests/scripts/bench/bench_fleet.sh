@@ -19,7 +19,7 @@ timeout 120 "$WEIR_SOURCE_DIR/bench/fleet" --bench "$bench" --quick --out "$dir/
 python3 - "$dir/result.json" <<'END' || die "not the object that was expected"
 import json, sys
 o = json.load(open(sys.argv[1]))
-assert len(o["targets"]) == 19, o["targets"]
+assert len(o["targets"]) == 20, o["targets"]
 assert o["price_token_bucket_allow"] > 0 and o["price_lease"] > 0, o
 assert 999 < o["exact_redis_calls"] < 1100, o
 assert o["leased_redis_calls"] < 50, o
