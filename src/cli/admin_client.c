@@ -113,7 +113,9 @@ static void put_access(const struct admin_client *c, int status, struct buffer *
     if (c->given.source == NULL && c->found.path[0] != 0) {
         buffer_format(out, "; %s %s", c->found.path, c->found.refused);
     } else if (c->given.source == NULL) {
-        buffer_format(out, "; give a secret with --secret-file FILE or WEIR_ADMIN_SECRET");
+        buffer_format(out,
+                      "; give a secret with --secret-file FILE or WEIR_ADMIN_SECRET, or name the "
+                      "server's state folder in WEIR_STATE");
     } else {
         buffer_format(out, "; %s from %s",
                       status == 401 ? "the secret is"

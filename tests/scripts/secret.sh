@@ -171,6 +171,10 @@ start --resp off --admin 127.0.0.1:0 --state "$dir/state"
 file=$dir/state/admin-$admin.secret
 mode 600 "$file"
 WEIR_STATE=$dir/state ctl 0 limits
+ctl 1 limits
+complains "or name the server's state folder in WEIR_STATE"
+ctl 1 link
+complains "or name the server's state folder in WEIR_STATE"
 end TERM
 gone "$file"
 
