@@ -144,7 +144,7 @@ static bool makes_unix_socket(const struct server_options *o)
 
 int listener_check_permissions(const struct server_options *o, struct weir_error *error)
 {
-    static const char why[] = "this server makes no unix socket: no listener is unix:PATH";
+    static const char why[] = "no listener is a unix socket that this server makes";
     gid_t gid;
     bool useless = !makes_unix_socket(o);
     if (useless && o->socket_mode != 0 && o->socket_mode != SERVER_SOCKET_MODE) {
