@@ -18,6 +18,9 @@
 #include "server/net/access.h"
 #include "server/net/worker.h"
 
+#define GROUP_BYTES 4096            /* first room for a group and the names of its members ... */
+#define GROUP_BYTES_MAX (64u << 20) /* ... and the most */
+
 #define ADDRESS_MAX_BYTES 256
 
 /* Returns true if no process listens on this socket, because its server was killed. */
@@ -108,16 +111,27 @@ static int open_tcp(const char *address, enum listener_share share, int *out,
     return e;
 }
 
+/* Finds a group by its name. The names of its members need as much room as there are members. */
+static bool find_group_by_name(const char *name, gid_t *gid)
+{
+    struct group entry;
+    struct group *found = NULL;
+    int e = ERANGE;
+    for (size_t size = GROUP_BYTES; e == ERANGE && size <= GROUP_BYTES_MAX; size *= 4) {
+        char *room = malloc(size);
+        e = room != NULL ? getgrnam_r(name, &entry, room, size, &found) : ENOMEM;
+        free(room);
+    }
+    *gid = found != NULL ? entry.gr_gid : 0;
+    return e == 0 && found != NULL;
+}
+
 /* Finds a group by its name or number. */
 static bool find_group(const char *name, gid_t *gid)
 {
-    char room[4096];
-    struct group entry;
-    struct group *found = NULL;
     char *end;
     unsigned long number = strtoul(name, &end, 10);
-    if (getgrnam_r(name, &entry, room, sizeof room, &found) == 0 && found != NULL) {
-        *gid = found->gr_gid;
+    if (find_group_by_name(name, gid)) {
         return true;
     }
     *gid = (gid_t)number;
