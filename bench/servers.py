@@ -1,5 +1,5 @@
-"""What the scripts of this folder share: servers of our own on free ports, pinned to a processor, their CPU time and memory,
-the load (`weir bench load`) on another processor, and what is said of the machine."""
+"""What the scripts of this folder share: servers of our own on free ports or unix sockets, pinned to a processor, their CPU
+time and memory, the load (`weir bench load`) on another processor, and the description of the machine."""
 
 import glob
 import json
@@ -78,26 +78,37 @@ def free_port():
 # ---- servers ----
 
 
+def connect(place):
+    """`place`: a port of this machine, or the path of a unix socket."""
+    if isinstance(place, int):
+        return socket.create_connection(("127.0.0.1", place), 60)
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(place)
+    return s
+
+
 class Server:
-    """A process of ours and its children, pinned to a processor."""
+    """A process of ours and its children, pinned to the processor of the place if that has one. `places`: for each protocol
+    a port, or the path of a unix socket."""
 
-    def __init__(self, world, name, command, ports, env=None):
-        self.address = {wire: f"127.0.0.1:{port}" for wire, port in ports.items()}
+    def __init__(self, world, name, command, places, env=None):
+        self.places = places
+        self.address = {wire: f"127.0.0.1:{at}" if isinstance(at, int) else f"unix:{at}" for wire, at in places.items()}
         self.log = os.path.join(world.dir, name + ".log")
+        pinned = [] if world.server_cpu is None else ["taskset", "-c", str(world.server_cpu)]
         with open(self.log, "w", encoding="utf-8") as log:
-            self.process = subprocess.Popen(
-                ["taskset", "-c", str(world.server_cpu), *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env={**os.environ, **(env or {})}, start_new_session=True)
+            self.process = subprocess.Popen([*pinned, *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                            env={**os.environ, **(env or {})}, start_new_session=True)
         world.servers.append(self)
-        for port in ports.values():
-            self.wait_for(port)
+        for place in places.values():
+            self.wait_for(place)
 
-    def wait_for(self, port):
-        for _ in range(200):
+    def wait_for(self, place):
+        for _ in range(600):
             if self.process.poll() is not None:
                 break
             try:
-                socket.create_connection(("127.0.0.1", port), 1).close()
+                connect(place).close()
                 return
             except OSError:
                 time.sleep(0.05)
@@ -146,24 +157,41 @@ class Server:
                 self.process.wait()
 
 
-class World:
-    def __init__(self, options):
-        cpus = sorted(os.sched_getaffinity(0))
-        if len(cpus) < 2:
-            die("expected two processors, one for the server and one for the load")
-        self.options = options
-        self.keys = getattr(options, "keys", KEYS) // options.ease
-        self.server_cpu, self.load_cpu = cpus[0], cpus[1]
+class Redis(Server):
+    def ask(self, *words):
+        place = self.places["resp"]
+        where = ["-p", str(place)] if isinstance(place, int) else ["-s", place]
+        return subprocess.run(["redis-cli", *where, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              check=True, timeout=30).stdout
+
+    def info(self, section):
+        return dict(line.strip().split(":", 1) for line in self.ask("info", section).splitlines() if ":" in line)
+
+    def cpu_seconds(self):
+        """As Redis itself counts."""
+        info = self.info("cpu")
+        return float(info["used_cpu_user"]) + float(info["used_cpu_sys"])
+
+
+class Place:
+    """A folder and the servers that have their files there, all on one processor or on any. Its end stops and removes them."""
+
+    def __init__(self, server_cpu=None):
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        self.server_cpu = server_cpu
         self.dir = tempfile.mkdtemp(prefix="weir-bench-")
         self.servers = []
-        self.cgroup = None
         self.cert = self.key = None  # of the servers that speak TLS
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
     def close(self):
-        for server in self.servers:
+        for server in reversed(self.servers):
             server.stop()
-        if self.cgroup is not None:
-            self.cgroup.remove()
         shutil.rmtree(self.dir, ignore_errors=True)
 
     def write(self, name, text):
@@ -171,14 +199,6 @@ class World:
         with open(path, "w", encoding="utf-8") as f:
             f.write(text)
         return path
-
-    def weir(self, name, *options, admin=False, rules=RULES):
-        ports = {wire: free_port() for wire in ("resp", "http", "grpc", *(["admin"] if admin else []))}
-        listen = [word for wire, port in ports.items() for word in (f"--{wire}", f"127.0.0.1:{port}")]
-        if not admin:
-            listen += ["--admin", "off"]
-        config = self.write(name + ".yaml", rules)
-        return Server(self, name, [self.options.weir, "serve", "--config", config, "--threads", "1", *listen, *options], ports)
 
     def make_certificate(self):
         self.cert, self.key = os.path.join(self.dir, "tls.crt"), os.path.join(self.dir, "tls.key")
@@ -191,7 +211,40 @@ class World:
         text = more + REDIS % {"port": 0 if tls else port, "dir": self.dir}
         if tls:
             text += f"tls-port {port}\ntls-cert-file {self.cert}\ntls-key-file {self.key}\ntls-ca-cert-file {self.cert}\ntls-auth-clients no\n"
-        return Server(self, name, ["redis-server", self.write(name + ".conf", text)], {"resp": port})
+        return Redis(self, name, ["redis-server", self.write(name + ".conf", text)], {"resp": port})
+
+    def local_redis(self, name, under=()):
+        """A Redis on a unix socket alone; `under`: the command that runs it, such as valgrind."""
+        path = os.path.join(self.dir, name)
+        text = REDIS % {"port": 0, "dir": self.dir} + f"unixsocket {path}\n"
+        return Redis(self, name, [*under, "redis-server", self.write(name + ".conf", text)], {"resp": path})
+
+
+class World(Place):
+    """A place for servers on one processor, and the load on another."""
+
+    def __init__(self, options):
+        cpus = sorted(os.sched_getaffinity(0))
+        if len(cpus) < 2:
+            die("expected two processors, one for the server and one for the load")
+        super().__init__(cpus[0])
+        self.options = options
+        self.keys = getattr(options, "keys", KEYS) // options.ease
+        self.load_cpu = cpus[1]
+        self.cgroup = None
+
+    def close(self):
+        super().close()
+        if self.cgroup is not None:
+            self.cgroup.remove()
+
+    def weir(self, name, *options, admin=False, rules=RULES):
+        ports = {wire: free_port() for wire in ("resp", "http", "grpc", *(["admin"] if admin else []))}
+        listen = [word for wire, port in ports.items() for word in (f"--{wire}", f"127.0.0.1:{port}")]
+        if not admin:
+            listen += ["--admin", "off"]
+        config = self.write(name + ".yaml", rules)
+        return Server(self, name, [self.options.weir, "serve", "--config", config, "--threads", "1", *listen, *options], ports)
 
     def nginx(self, name, tls=False, text=NGINX):
         port = free_port()
@@ -240,16 +293,16 @@ def first_line(command, pattern):
     return found.group(1) if found else "unknown"
 
 
-def machine(world):
+def machine(program):
+    """Describes the machine, the compiler of `program` and the installed Redis."""
     with open("/proc/cpuinfo", encoding="utf-8") as f:
         cpu = re.search(r"model name\s*: (.*)", f.read())
     system = platform.uname()
     return {
         "cpu": cpu.group(1) if cpu else "unknown", "cpus": len(os.sched_getaffinity(0)),
         "kernel": f"{system.system} {system.release}", "arch": system.machine,
-        "compiler": first_line(["readelf", "-p", ".comment", world.options.weir], r"GCC: \(.*\) (\S+)").join(("gcc ", "")),
+        "compiler": first_line(["readelf", "-p", ".comment", program], r"GCC: \(.*\) (\S+)").join(("gcc ", "")),
         "redis": first_line(["redis-server", "--version"], r"v=(\S+)"),
-        "nginx": first_line(["nginx", "-v"], r"nginx/(\S+)"),
     }
 
 

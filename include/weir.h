@@ -139,7 +139,7 @@ extern "C" {
 enum weir_errno { WEIR_OK = 0, WEIR_ERRORS(WEIR_ERROR_ENUM) };
 #undef WEIR_ERROR_ENUM
 
-/* Describes for a person why a limiter could not be opened or changed. Untouched on success. */
+/* Describes for a person why a limiter could not be opened or changed. Success leaves it as it was. */
 struct weir_error {
     int code;       /* one of enum weir_errno */
     char text[248]; /* what was found and what was expected; always terminated */
@@ -182,8 +182,9 @@ enum weir_memory {
  */
 enum weir_on_full {
     WEIR_EVICT = 0,    /* the new key enters. Of the eight, the one that has taken the smallest
-                          share of its quota is forgotten, and counted. Of equal shares, the one
-                          that will be fresh first. With weir_throttle() time alone counts */
+                          share of its quota is forgotten, and counted. If shares are equal, the
+                          one that will be fresh first is. Keys of weir_throttle() are compared by
+                          that time alone */
     WEIR_DENY_NEW = 1, /* DENY with WEIR_FLAG_FULL; no key is forgotten */
     WEIR_ALLOW_NEW = 2 /* ALLOW with WEIR_FLAG_FULL, not charged; no key is forgotten */
 };
@@ -240,7 +241,7 @@ struct weir_options {
                             sliding_window has half the bits: 65,535 at 1 s, 16,777,215 at a
                             day */
     uint64_t burst;      /* token_bucket only: the most units at once. 0 means count */
-    uint64_t queue;      /* leaky_bucket only: places behind the one being served */
+    uint64_t queue;      /* leaky_bucket only: places after the one being served */
     uint64_t max_keys;   /* keys in use at once that are never forgotten. 0 means 100,000.
                             A table has 28 % more slots, and at least 128 */
     uint64_t max_debt;   /* units that a key may owe beyond its quota by penalties, settlements
@@ -286,7 +287,7 @@ struct weir;
  * On success the caller owns *w and ends it with weir_close(). On failure *w is NULL, nothing has
  * changed, and *error (may be NULL) says why.
  *
- * WEIR_EINVAL (a field that makes no sense), WEIR_ERATE, WEIR_EQUOTA, WEIR_ENOMEM, WEIR_ENOSPC,
+ * Errors: WEIR_EINVAL (a field that makes no sense), WEIR_ERATE, WEIR_EQUOTA, WEIR_ENOMEM, WEIR_ENOSPC,
  * WEIR_EIO, WEIR_ENOENT (WEIR_MUST_EXIST), WEIR_EACCES, WEIR_EVERSION, WEIR_EDAMAGED,
  * WEIR_EMISMATCH, WEIR_ETIME (the file's time line has run out, or the clock is wrong), WEIR_ECPU,
  * WEIR_ENOTSUP (WEIR_XXH3 in a library that was built without xxhash.h).
@@ -307,7 +308,7 @@ WEIR_API void weir_close(struct weir *w);
  * plus the new time to full, debt included. A default max_debt follows the quota. burst_or_queue
  * must be 0 for the windows and the log; 0 means count for token_bucket.
  *
- * WEIR_EINVAL, WEIR_ERATE, WEIR_EQUOTA; then nothing has changed. sliding_log cannot grow beyond
+ * Returns 0, WEIR_EINVAL, WEIR_ERATE or WEIR_EQUOTA. An error changes nothing. sliding_log cannot grow beyond
  * the count that it was made with (WEIR_EQUOTA), nor a bucket to a rate that its time unit cannot
  * express (WEIR_ERATE).
  */
@@ -402,7 +403,8 @@ struct weir_question {
  * Takes `cost` units from the key, if it has them. A denied call changes nothing, except a state
  * from a far future (see TIME). The short form reads the limiter's clock.
  *
- * 0; WEIR_EINVAL (NULL; the short form with WEIR_EXPLICIT_TIME), WEIR_EKEY, WEIR_ECOST, WEIR_ETIME.
+ * Returns 0, WEIR_EINVAL (an argument is NULL, or the short form with WEIR_EXPLICIT_TIME),
+ * WEIR_EKEY, WEIR_ECOST or WEIR_ETIME.
  */
 WEIR_API int weir_check(struct weir *w, const void *key, size_t key_len, uint64_t cost,
                         struct weir_answer *answer);
@@ -450,9 +452,9 @@ struct weir_part {
  * longest wait.
  *
  * Two parts may name the same limiter with different keys. In a race, another caller's call may be
- * denied although it would have fitted (WEIR_FLAG_SPURIOUS, counted), but nothing is ever admitted
- * too much. A process that is killed inside may leave charges that nobody used. The short form
- * reads the clock of the first part's limiter.
+ * denied although it would have fitted (WEIR_FLAG_SPURIOUS, counted), but no limit ever admits too
+ * much. If a process is killed inside this call, units may stay charged although no call was
+ * allowed. The short form reads the clock of the first part's limiter.
  *
  * Errors as weir_ask(), and WEIR_EINVAL: no parts or too many, different modes, or the same key
  * of the same limiter twice.
@@ -477,7 +479,8 @@ WEIR_API int weir_throttle_at(struct weir *w, uint64_t interval_ns, uint64_t bur
                               const struct weir_question *ask, uint64_t now_ns,
                               struct weir_answer *answer);
 
-/* Hashes a key for w. 0; WEIR_EINVAL, WEIR_EKEY. With another limiter it is WEIR_ESTALE. */
+/* Hashes a key for w. Returns 0, WEIR_EINVAL or WEIR_EKEY. Calls of another limiter that get this
+ * key return WEIR_ESTALE. */
 WEIR_API int weir_key_init(const struct weir *w, const void *key, size_t key_len,
                            struct weir_key *out);
 
@@ -506,7 +509,7 @@ WEIR_API void weir_key_prefetch(const struct weir *w, const struct weir_key *key
  *
  * The short form takes charged_ns = now. *answer (may be NULL) is that of a peek of 1 afterwards.
  *
- * Here and below: WEIR_EINVAL, WEIR_EKEY, WEIR_ECOST, WEIR_ETIME.
+ * The errors of this call and of those below are WEIR_EINVAL, WEIR_EKEY, WEIR_ECOST and WEIR_ETIME.
  */
 WEIR_API int weir_refund(struct weir *w, const void *key, size_t key_len, uint64_t units,
                          struct weir_answer *answer);
@@ -540,7 +543,7 @@ WEIR_API int weir_unblock(struct weir *w, const void *key, size_t key_len);
 /*
  * Blocks the key as weir_block_at() does, for programs that block keys by a rule of their own, such
  * as `ban` of weir_rules.h: answers have WEIR_FLAG_BANNED too, and a block that ends later is kept
- * as it is. WEIR_ETIME also if until_ns is WEIR_FOREVER: a ban ends.
+ * as it is. WEIR_ETIME also if until_ns is WEIR_FOREVER: a ban must end.
  */
 WEIR_API int weir_ban_at(struct weir *w, const void *key, size_t key_len, uint64_t until_ns,
                          uint64_t now_ns);

@@ -111,7 +111,7 @@ WEIR_API int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_
  * use the fleet. Must not be called from a callback, because it waits for that thread. NULL is allowed. */
 WEIR_API void weir_fleet_close(struct weir_fleet *fleet);
 
-/* For WEIR_FLEET_CALLERS_LOOP. weir_fleet_fd() returns a descriptor for poll(), readable when there is
+/* These are for WEIR_FLEET_CALLERS_LOOP. weir_fleet_fd() returns a descriptor for poll(), readable when there is
  * work. weir_fleet_timeout_ms() returns after how many ms weir_fleet_run() must be called at the latest;
  * -1: only when the descriptor is readable. Without that flag they return WEIR_ENOTSUP, -1 and
  * WEIR_ENOTSUP. */
@@ -185,8 +185,8 @@ WEIR_API int weir_fleet_ask(struct weir_fleet_limit *limit, const struct weir_qu
 WEIR_API int weir_fleet_check(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                               uint64_t cost, struct weir_answer *answer);
 
-/* As the functions of weir.h with these names. They return 0, and `done` (may be NULL) gets the answer, or
- * WEIR_E..., and `done` is not called. A block lasts for_ns, which may be WEIR_FOREVER. The answers to
+/* Do what the functions of weir.h with these names do. They return 0, and `done` (may be NULL) gets the
+ * answer; or they return WEIR_E..., and `done` is not called. A block lasts for_ns, which may be WEIR_FOREVER. The answers to
  * block, unblock and reset have no verdict. A refund is for units that were charged just now, so it does
  * nothing for a leaky_bucket. */
 WEIR_API int weir_fleet_refund(struct weir_fleet_limit *limit, const void *key, size_t key_len,

@@ -94,9 +94,8 @@ struct weir_fleet; /* weir_fleet.h */
 enum weir_rules_severity {
     WEIR_RULES_ERROR = 0,
     WEIR_RULES_WARNING = 1,
-    WEIR_RULES_NOTE =
-        2 /* what a reload, put or remove has changed: "search: rate 100/min -> 200/min;
-                           keys kept" */
+    WEIR_RULES_NOTE = 2 /* what a reload, put or remove has changed:
+                           "search: rate 100/min -> 200/min; keys kept" */
 };
 
 /* An error, a warning or a note about a file. Valid only during the call. */
@@ -188,7 +187,7 @@ WEIR_API int weir_rules_open(struct weir_rules **rules, const char *path,
                              const struct weir_rules_options *options, struct weir_error *error);
 
 /*
- * The same from memory. Messages use `name` as the file's name, and relative
+ * Does the same with rules in memory. Messages use `name` as the file's name, and relative
  * files are searched in its folder.
  */
 WEIR_API int weir_rules_open_text(struct weir_rules **rules, const char *name, const char *text,
@@ -259,7 +258,7 @@ struct weir_rules_attribute {
     size_t value_len;
 };
 
-/* From two C strings. */
+/* Makes an attribute of two C strings. */
 #define WEIR_RULES_ATTRIBUTE(name, value)                                                          \
     {                                                                                              \
         (name), strlen(name), (value), strlen(value)                                               \
@@ -269,7 +268,7 @@ struct weir_rules_attribute {
 #define WEIR_RULES_ATTRIBUTES_MAX 256
 #define WEIR_RULES_VALUE_MAX 4096
 
-/* One question. Zero what you do not use. */
+/* One question. Set the fields that you do not use to 0. */
 struct weir_rules_question {
     const struct weir_rules_attribute *attributes;
     size_t attributes_count;
@@ -285,7 +284,7 @@ struct weir_rules_question {
 #define WEIR_RULES_SHOW 0x1u
 /* The caller waits for answer.delay_ns before it lets the request pass, but no longer than
  * server.hold_max of the rules: a leaky_bucket denies, and charges nothing, where the delay would be
- * longer. It allows without a delay only, with NO_DELAY. */
+ * longer. With NO_DELAY it allows only requests that need no delay. */
 #define WEIR_RULES_HOLD 0x2u
 #define WEIR_RULES_NO_DELAY 0x4u
 
@@ -298,8 +297,8 @@ enum weir_rules_reason {
     WEIR_REASON_MISSING = 4,  /* NEVER: the key has no value, and the limit has on_missing: deny */
     WEIR_REASON_BLOCKED = 5,  /* denied: the key is blocked (WEIR_FLAG_BLOCKED) */
     WEIR_REASON_BAN = 6,      /* denied: the key is banned (BANS, WEIR_FLAG_BANNED) */
-    WEIR_REASON_OVERLOAD = 7, /* denied: the table is full (WEIR_FLAG_FULL), or a delay that
-                                 WEIR_RULES_HOLD would allow, by WEIR_RULES_NO_DELAY */
+    WEIR_REASON_OVERLOAD = 7, /* denied: the table is full (WEIR_FLAG_FULL), or WEIR_RULES_NO_DELAY
+                                 forbids a delay that WEIR_RULES_HOLD would allow */
     WEIR_REASON_STORE = 8,    /* denied: the store did not answer, on_store_failure: closed */
     WEIR_REASON_SHADOW = 9,   /* allowed, but a shadow limit would have denied */
     WEIR_REASON_DEGRADED = 10 /* allowed without the store (WEIR_FLAG_DEGRADED) */
@@ -351,8 +350,8 @@ struct weir_rules_answer {
                                      limits, on deny the one that binds of those that deny, on allow
                                      the one with the least remaining */
     struct weir_rules_shown shown; /* set if `hidden` is and the question has WEIR_RULES_SHOW */
-    unsigned deny_status;          /* these two of a denial: the limit's `deny`; 0 and "": none */
-    char deny_message[WEIR_RULES_MESSAGE];
+    unsigned deny_status;          /* `deny` of the limit that denies: its status, or 0, and */
+    char deny_message[WEIR_RULES_MESSAGE]; /* its message, or "" */
 };
 
 /*
@@ -377,7 +376,7 @@ WEIR_API int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules
 typedef void (*weir_rules_done_fn)(void *arg, int error, const struct weir_rules_answer *answer);
 
 /*
- * The same for rules with a fleet. Returns 1 if *answer is complete, as always if only local limits
+ * Does what weir_rules_ask() does, for rules with a fleet. Returns 1 if *answer is complete, as always if only local limits
  * apply: `done` will not be called. Returns 0 if `done` will be called once with the answer, on the
  * thread of `where`, never within this call (where NULL: on the fleet's own thread, possibly before
  * this call returns); *answer is not set. Otherwise returns WEIR_E... as above, or WEIR_ENOMEM: nothing

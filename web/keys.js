@@ -242,6 +242,9 @@ function reload(api, after) {
     const box = panel("Reload", {}, h("div", { class: "panel-body stack" }, h("p", { class: "muted" }, "Reads rules and secrets again. The file on disk is first compared with the rules in effect."), result, h("div", { class: "row" }, look, go)));
     const list = (messages) => messages.length > 0 && h("ul", { class: "messages" }, messages.map(messageItem));
 
+    // The problem has the first of the messages in it.
+    const tell = (e) => fill(result, h("p", { class: "problem" }, e.message), list((e.messages ?? []).filter((text) => !e.message.includes(text))));
+
     async function compare() {
         look.disabled = true;
         try {
@@ -251,7 +254,7 @@ function reload(api, after) {
             fill(result, list(found.messages), !found.ok && h("p", { class: "problem" }, "The file has errors: a reload would keep the old rules."),
                 found.ok && (changes.length > 0 ? h("ul", { class: "changes mono" }, changes.map((line) => h("li", {}, line))) : h("p", {}, "The file has the rules that are in effect: a reload changes no limit.")));
         } catch (e) {
-            fill(result, h("p", { class: "problem" }, e.message), list(e.messages ?? []));
+            tell(e);
         }
         look.disabled = false;
     }
@@ -263,7 +266,7 @@ function reload(api, after) {
             go.hidden = true;
             after();
         } catch (e) {
-            fill(result, h("p", { class: "problem" }, e.message), list(e.messages.length > 1 ? e.messages : []));
+            tell(e);
         }
         go.disabled = false;
     }
@@ -369,6 +372,9 @@ export function open(main, api) {
 
     let refused = ""; // the request that the server has refused: it is not sent again until it changes
     async function inspect(again = false) {
+        if (closed) { // a reload ended after the operator had left: the address is another view's
+            return;
+        }
         const attributes = form.attributes();
         const query = new URLSearchParams(attributes).toString();
         const question = `${query} ${form.cost()}`;

@@ -72,7 +72,7 @@ export class Card {
         if (this.last.allowed) {
             return this.last.delay > 0 ? `✓ allowed, acts after ${duration(this.last.delay)}` : "✓ allowed";
         }
-        return this.last.retry === null ? "✕ denied for ever: the cost is above the quota" : `✕ denied, retry after ${duration(this.last.retry)}`;
+        return this.last.retry === null ? "✕ denied forever: the cost is above the quota" : `✕ denied, retry after ${duration(this.last.retry)}`;
     }
 
     stateText(retry, reset) {

@@ -1,10 +1,10 @@
 // What the playground can be set to: the algorithms, the rule-file lines for them, the presets, and its time.
 
 export const ALGORITHMS = {
-    token_bucket: { name: "Token bucket", about: "Units are added at an even rate, up to the burst. A call takes one." },
+    token_bucket: { name: "Token bucket", about: "Units are added at an even rate, up to the burst. A call takes one. Also known as GCRA." },
     leaky_bucket: { name: "Leaky bucket", about: "Calls wait in a queue and leave it at an even rate. A full queue denies." },
     fixed_window: { name: "Fixed window", about: "The count starts afresh with each window, so twice the count can pass around an edge." },
-    sliding_window: { name: "Sliding window", about: "Two counts: the last window counts by the share of it that is within the period." },
+    sliding_window: { name: "Sliding window", about: "Two counts: the last window counts with the share of it that is still within the period." },
     sliding_log: { name: "Sliding log", about: "Every call is remembered: never more than the count in any period." },
 };
 export const CLIENTS = ["alice", "bob", "carol", "dave", "erin", "frank"];

@@ -1,6 +1,7 @@
 #include "cli/admin_client.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/buffer_format.h"
 #include "cli/grid.h"
@@ -62,6 +63,36 @@ void admin_tell_messages(const json_t *messages)
     }
 }
 
+/* Returns the length of `detail` without a message at its end, which may be cut short there. */
+static size_t length_without(const char *detail, const char *message)
+{
+    size_t length = strlen(detail);
+    for (size_t i = 0; i < length; i++) {
+        bool begins = i == 0 || (i > 1 && memcmp(detail + i - 2, ": ", 2) == 0);
+        if (begins && strncmp(message, detail + i, length - i) == 0) {
+            return i == 0 ? 0 : i - 2;
+        }
+    }
+    return length;
+}
+
+/* Cuts the message off the detail of a problem that repeats it: the reader sees it once. */
+static void cut_detail(json_t *problem, const json_t *messages)
+{
+    const char *detail = json_text(problem, "detail");
+    size_t length = strlen(detail);
+    for (size_t i = 0; i < json_array_size(messages); i++) {
+        const char *message = json_string_value(json_array_get(messages, i));
+        size_t without = message != NULL ? length_without(detail, message) : length;
+        length = without < length ? without : length;
+    }
+    if (length < strlen(detail)) {
+        json_t *rest =
+            length > 0 ? json_stringn(detail, length) : json_string("the rules stay as they were");
+        (void)json_object_set_new(problem, "detail", rest);
+    }
+}
+
 /*
  * Explains a status. Prints the messages of an answer that refuses rules: they say where the rules
  * are wrong.
@@ -70,7 +101,9 @@ static void put_status(const struct admin_client *c, const struct http_response 
                        struct buffer *out)
 {
     json_t *problem = json_loadb(response->body.at, response->body.len, 0, NULL);
-    admin_tell_messages(json_object_get(problem, "messages"));
+    const json_t *messages = json_object_get(problem, "messages");
+    admin_tell_messages(messages);
+    cut_detail(problem, messages);
     http_put_status(out, &c->peer, response->status, problem);
     json_decref(problem);
 }
@@ -80,7 +113,9 @@ static void put_access(const struct admin_client *c, int status, struct buffer *
     if (c->given.source == NULL && c->found.path[0] != 0) {
         buffer_format(out, "; %s %s", c->found.path, c->found.refused);
     } else if (c->given.source == NULL) {
-        buffer_format(out, "; give a secret with --secret-file FILE or WEIR_ADMIN_SECRET");
+        buffer_format(out,
+                      "; give a secret with --secret-file FILE or WEIR_ADMIN_SECRET, or name the "
+                      "server's state folder in WEIR_STATE");
     } else {
         buffer_format(out, "; %s from %s",
                       status == 401 ? "the secret is"

@@ -101,7 +101,7 @@ static int copy_options(struct weir_fleet *f, const struct weir_fleet_options *o
             copied = copied && *string != NULL;
         }
     }
-    return copied ? 0 : fail(error, WEIR_ENOMEM, "no memory for a fleet");
+    return copied ? 0 : fail(error, WEIR_ENOMEM, "out of memory for a fleet");
 }
 
 /* Frees the strings, and wipes them, because two of them are passwords. */
@@ -166,8 +166,8 @@ static int make_shared(struct weir_fleet *f, struct weir_error *error)
     f->breakers = breakers_create(random.sip[1]);
     e = f->breakers != NULL ? store_shared_create(&f->shared, &options) : WEIR_ENOMEM;
     return e == 0 ? 0
-                  : fail(error, e, "a fleet with the prefix '%.100s': %s", f->options.prefix,
-                         weir_strerror(e));
+                  : fail(error, e, "cannot open a fleet with the prefix '%.100s': %s",
+                         f->options.prefix, weir_strerror(e));
 }
 
 /* Reads the secrets once when the fleet is opened, so that a wrong path is reported at once, and so
@@ -215,7 +215,7 @@ int fleet_open_bare(struct weir_fleet **out, const struct weir_fleet_options *op
     }
     struct weir_fleet *f = calloc(1, sizeof *f);
     if (f == NULL) {
-        (void)fail(error, WEIR_ENOMEM, "no memory for a fleet");
+        (void)fail(error, WEIR_ENOMEM, "out of memory for a fleet");
         return WEIR_ENOMEM;
     }
     (void)pthread_mutex_init(&f->lock, NULL);

@@ -45,7 +45,7 @@ int weir_fleet_limit_open(struct weir_fleet_limit **limit, struct weir_fleet *fl
                           const struct weir_fleet_limit_options *options, struct weir_error *error)
 {
     if (limit == NULL) {
-        return fail(error, WEIR_EINVAL, "limit is NULL, expected where to put it");
+        return fail(error, WEIR_EINVAL, "limit is NULL, expected the address of a pointer");
     }
     *limit = NULL;
     if (fleet == NULL) {
@@ -68,7 +68,7 @@ int weir_fleet_limit_open(struct weir_fleet_limit **limit, struct weir_fleet *fl
     };
     struct weir_fleet_limit *l = malloc(sizeof *l);
     if (l == NULL) {
-        return fail(error, WEIR_ENOMEM, "no memory for limit '%.100s'", options->name);
+        return fail(error, WEIR_ENOMEM, "out of memory for limit '%.100s'", options->name);
     }
     l->fleet = fleet;
     e = store_limit_open(fleet->shared, &spec, &l->store, error);

@@ -264,7 +264,7 @@ int fleet_thread_open(struct fleet_thread **out, struct weir_fleet *fleet, uv_lo
     *out = NULL;
     struct fleet_thread *t = calloc(1, sizeof *t);
     if (t == NULL) {
-        return fail(error, WEIR_ENOMEM, "no memory for a thread of the fleet");
+        return fail(error, WEIR_ENOMEM, "out of memory for a thread of the fleet");
     }
     t->fleet = fleet;
     t->loop = loop;
@@ -272,10 +272,10 @@ int fleet_thread_open(struct fleet_thread **out, struct weir_fleet *fleet, uv_lo
     buffer_init(&t->plain, FLEET_READ_BYTES + TLS_RECORD_BYTES);
     int e = open_handles(t);
     if (e != 0) {
-        e = fail(error, e == UV_ENOMEM ? WEIR_ENOMEM : WEIR_EIO, "a loop of the fleet: %s",
-                 uv_strerror(e));
+        e = fail(error, e == UV_ENOMEM ? WEIR_ENOMEM : WEIR_EIO,
+                 "cannot use the loop for the fleet: %s", uv_strerror(e));
     } else if ((e = open_store(t)) != 0) {
-        e = fail(error, e, "a store of the fleet: %s", weir_strerror(e));
+        e = fail(error, e, "cannot open the store of the fleet: %s", weir_strerror(e));
     }
     if (e != 0) {
         if (t->handles > 0) {

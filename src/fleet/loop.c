@@ -254,12 +254,12 @@ static int start(struct fleet_loop *l, struct weir_error *error)
     }
     int e = uv_sem_init(&l->ended, 0);
     if (e != 0) {
-        return fail(error, WEIR_EIO, "a semaphore of the fleet: %s", uv_strerror(e));
+        return fail(error, WEIR_EIO, "cannot make a semaphore for the fleet: %s", uv_strerror(e));
     }
     e = start_thread(&l->id, run_own, l);
     if (e != 0) {
         uv_sem_destroy(&l->ended);
-        return fail(error, WEIR_EIO, "the fleet's thread: %s", strerror(e));
+        return fail(error, WEIR_EIO, "cannot start the fleet's thread: %s", strerror(e));
     }
     return 0;
 }
@@ -270,8 +270,8 @@ static int open_one(struct weir_fleet *fleet, struct weir_error *error)
     int e = l != NULL ? uv_loop_init(&l->uv) : UV_ENOMEM;
     if (e != 0) {
         free(l);
-        return fail(error, e == UV_ENOMEM ? WEIR_ENOMEM : WEIR_EIO, "the fleet's loop: %s",
-                    uv_strerror(e));
+        return fail(error, e == UV_ENOMEM ? WEIR_ENOMEM : WEIR_EIO,
+                    "cannot make the fleet's loop: %s", uv_strerror(e));
     }
     l->uv.data = l;
     l->callers = (fleet->options.flags & WEIR_FLEET_CALLERS_LOOP) != 0;

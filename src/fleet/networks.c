@@ -43,7 +43,7 @@ int fleet_networks_read(struct weir_fleet *f, struct weir_error *error)
     int e = items != NULL ? read_items(list, items, &count, error) : WEIR_ENOMEM;
     e = e == 0 ? cidr_set_create(items, count, &f->networks) : e;
     free(items);
-    return e == WEIR_ENOMEM ? fail(error, e, "no memory for the networks of a fleet") : e;
+    return e == WEIR_ENOMEM ? fail(error, e, "out of memory for the networks of a fleet") : e;
 }
 
 /* ---- the check ---- */

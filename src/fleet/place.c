@@ -143,7 +143,8 @@ static int share_loop(struct fleet_place *p, struct weir_fleet *f, uv_loop_t *lo
     p->loop = fleet_loop_turn(f);
     p->wake.data = p;
     int e = uv_async_init(loop, &p->wake, on_wake);
-    return e == 0 ? 0 : fail(error, WEIR_EIO, "a place of the fleet: %s", uv_strerror(e));
+    return e == 0 ? 0
+                  : fail(error, WEIR_EIO, "cannot use the loop for the fleet: %s", uv_strerror(e));
 }
 
 int fleet_place_open(struct fleet_place **out, struct weir_fleet *f, uv_loop_t *loop,
@@ -152,7 +153,7 @@ int fleet_place_open(struct fleet_place **out, struct weir_fleet *f, uv_loop_t *
     *out = NULL;
     struct fleet_place *p = calloc(1, sizeof *p);
     if (p == NULL) {
-        return fail(error, WEIR_ENOMEM, "no memory for a place of the fleet");
+        return fail(error, WEIR_ENOMEM, "out of memory for a place of the fleet");
     }
     int e = f->loop == NULL ? fleet_thread_open(&p->thread, f, loop, error)
                             : share_loop(p, f, loop, error);

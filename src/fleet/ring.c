@@ -110,7 +110,7 @@ int weir_ring_open(struct weir_ring **ring, const char *const *nodes, size_t cou
                    struct weir_error *error)
 {
     if (ring == NULL) {
-        return fail(error, WEIR_EINVAL, "ring is NULL, expected where to put it");
+        return fail(error, WEIR_EINVAL, "ring is NULL, expected the address of a pointer");
     }
     *ring = NULL;
     int e = check_names(nodes, count, error);
@@ -122,7 +122,7 @@ int weir_ring_open(struct weir_ring **ring, const char *const *nodes, size_t cou
     if (r == NULL || bidders == NULL) {
         free(bidders);
         free(r);
-        return fail(error, WEIR_ENOMEM, "no memory for a ring of %zu nodes", count);
+        return fail(error, WEIR_ENOMEM, "out of memory for a ring of %zu nodes", count);
     }
     e = sort_bidders(nodes, count, bidders, error);
     if (e == 0) {

@@ -72,7 +72,7 @@ void socket_secure(struct fleet_socket *s, uint64_t now_ns)
     s->tls = open_session(s->thread->fleet, given != NULL ? given : s->host);
     if (s->tls == NULL) {
         struct weir_error error;
-        (void)fail(&error, WEIR_ENOMEM, "no memory for TLS");
+        (void)fail(&error, WEIR_ENOMEM, "out of memory for TLS");
         (void)fail_tls(s, &error, now_ns);
         return;
     }

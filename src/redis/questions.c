@@ -178,7 +178,7 @@ void link_greet(struct client_link *link, uint64_t now_ns)
         e = client_ask(link, &TEXT("PING"), 1, on_welcome, "PING");
     }
     if (e != 0) {
-        link_fail(link, now_ns, "no memory to send the greeting");
+        link_fail(link, now_ns, "out of memory to send the greeting");
     }
 }
 

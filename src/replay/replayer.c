@@ -15,7 +15,7 @@ int weir_replay_open(struct weir_replayer **out, int64_t capacity, int64_t windo
                      struct weir_error *error)
 {
     if (out == NULL) {
-        return fail(error, WEIR_EINVAL, "the replay's place is NULL");
+        return fail(error, WEIR_EINVAL, "the pointer for the replay is NULL");
     }
     *out = NULL;
     if (capacity < 0 || window < 0) {

@@ -24,7 +24,7 @@ static int bucket(const struct plan *plan, struct store_params *p, struct weir_e
 {
     const struct algo_params *local = &plan->params;
     if (local->shift > SHIFT_MOST) {
-        return fail(error, WEIR_ERATE, "a time unit of 2^-%u ns, expected at most 2^-%u ns",
+        return fail(error, WEIR_ERATE, "found a time unit of 2^-%u ns, expected at most 2^-%u ns",
                     local->shift, SHIFT_MOST);
     }
     uint64_t most = set_unit((u128)local->step << (SHIFT_MOST - local->shift), p);
@@ -43,7 +43,7 @@ static int window(const struct plan *plan, struct store_params *p, struct weir_e
     uint64_t offset = plan->fixed.offset_ns;
     if (period % WEIR_MICROSECOND != 0 || offset % WEIR_MICROSECOND != 0) {
         return fail(error, WEIR_ERATE,
-                    "a window of %" PRIu64 " ns at offset %" PRIu64
+                    "found a window of %" PRIu64 " ns at offset %" PRIu64
                     " ns, but a store's clock ticks in microseconds: expected multiples of 1000 ns",
                     period, offset);
     }

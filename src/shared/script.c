@@ -50,7 +50,8 @@ static int check_name(const char *what, struct text t, size_t most, struct weir_
     }
     if (has_brace(t)) {
         return fail(error, WEIR_EINVAL,
-                    "the %s '%.*s' has a brace, which would say where a key lies: expected none",
+                    "found a brace in the %s '%.*s', expected none: in a Cluster, braces choose "
+                    "the slot of a key",
                     what, TEXT_ARGS(t));
     }
     return 0;

@@ -144,7 +144,8 @@ static int make_numbers(struct store_limit *limit, const struct weir_options *op
         store_params_lease(&numbers->params);
     }
     if (e == 0 && strcmp(numbers->params.kind, old->kind) != 0) {
-        e = fail(error, WEIR_ENOTSUP, "its keys would mean something else");
+        e = fail(error, WEIR_ENOTSUP,
+                 "the keys in the store would get another meaning; make a new limit");
     }
     if (e != 0) {
         free(numbers);

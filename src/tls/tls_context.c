@@ -205,7 +205,7 @@ static int set_alpn(struct tls_context *c, const char *const *protocols, struct 
     if (c->server) {
         SSL_CTX_set_alpn_select_cb(c->ssl, choose_alpn, c);
     } else if (SSL_CTX_set_alpn_protos(c->ssl, c->alpn, c->alpn_len) != 0) {
-        return fail(error, WEIR_ENOMEM, "no memory for TLS");
+        return fail(error, WEIR_ENOMEM, "out of memory for TLS");
     }
     return 0;
 }
@@ -306,7 +306,7 @@ int tls_context_create(struct tls_context **context, const struct tls_options *o
     }
     struct tls_context *c = allocate(options);
     if (c == NULL) {
-        return fail(error, WEIR_ENOMEM, "no memory for TLS");
+        return fail(error, WEIR_ENOMEM, "out of memory for TLS");
     }
     set_verification(c);
     e = set_protocol(c, error);

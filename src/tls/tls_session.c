@@ -190,7 +190,7 @@ static enum tls_result read_plain(struct tls_session *s, struct buffer *plain,
         char *room = buffer_room(plain, want);
         if (room == NULL) {
             s->failed = true;
-            (void)fail(error, WEIR_ENOMEM, "TLS: no memory for what was received");
+            (void)fail(error, WEIR_ENOMEM, "TLS: out of memory for what was received");
             return TLS_FAILED;
         }
         size_t n = 0;

@@ -146,6 +146,35 @@ def a_reload_shows_first_what_it_would_change():
     B.check(S)
 
 
+def a_reload_that_fails_shows_each_error_once():
+    S.write(RULES.replace("5/min", "8/min"))
+    B.view("keys")
+    press("Show what would change")
+    B.sees("8/min")
+    S.write("limits:\n  - {name: api, key: [user], rate: often, mood: bad}\n")
+    press("Reload now")
+    B.sees("unknown key 'mood'")
+    assert B.text().count("found 'often'") == 1, B.text()
+    S.write(RULES)
+    B.check(S, network=True)  # 422
+
+
+def a_reload_that_ends_in_another_view_leaves_the_address_alone():
+    """It set the address back to that of the keys, and the link to them did nothing."""
+    B.view("keys")
+    S.write(RULES.replace("5/min", "9/min"))
+    press("Show what would change")
+    B.sees("9/min")
+    asked = B.asked("v1/config")
+    B.js("[...document.querySelectorAll('main button')].find(b => b.textContent === 'Reload now').click(); location.hash = '#/live'")
+    until("the rules are read", lambda: B.asked("v1/config") > asked)
+    B.driver.execute_async_script("fetch('/healthz').then(arguments[0])")
+    assert B.js("return location.hash") == "#/live"
+    B.view("keys")
+    S.write(RULES)
+    B.check(S)
+
+
 def hostile_keys_reasons_and_messages_are_text_in_every_view():
     flood(HOSTILE)
     B.view("live")

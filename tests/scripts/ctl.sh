@@ -40,6 +40,7 @@ ctl() {
 }
 says() { grep -Eq -e "$1" "$dir/said" || die "expected '$1'"; }
 complains() { grep -Fq -e "$1" "$dir/complaint" || die "expected the complaint '$1'"; }
+complains_once() { [ "$(grep -Fc -e "$1" "$dir/complaint")" = 1 ] || die "expected the complaint '$1' once"; }
 
 cat >"$dir/rules.yaml" <<'END'
 limits:
@@ -188,8 +189,8 @@ ctl 0 limits new
 says ' 8/min '
 sed -i 's|7/min|often|' "$dir/new.yaml"
 ctl 1 put "$dir/new.yaml"
-complains "often"
-complains "(422)"
+complains_once "found 'often'"
+complains "weir ctl: the rules stay as they were (422)"
 echo 'limits: []' >"$dir/new.yaml"
 ctl 2 put "$dir/new.yaml"
 complains "expected one limit"
@@ -243,10 +244,12 @@ ctl 0 mode enforce api
 ctl 0 reload
 says '^reloaded: generation [0-9]+$'
 cp "$dir/rules.yaml" "$dir/good.yaml"
-echo 'limits: [{name: api, key: [user], rate: often}]' >"$dir/rules.yaml"
+echo 'limits: [{name: api, key: [user], rate: often, mood: bad}]' >"$dir/rules.yaml"
 ctl 1 reload
 complains "rules.yaml:1:"
-complains "often"
+complains_once "found 'often'"
+complains_once "unknown key 'mood'"
+complains "weir ctl: the old rules stay (422)"
 ctl 0 limits api
 says ' 2/h '
 cp "$dir/good.yaml" "$dir/rules.yaml"
@@ -315,7 +318,7 @@ says ' 3/h '
 echo one-check >"$dir/check"
 echo 'limits: [{name: api, key: [user], rate: often}]' >"$dir/rules.yaml"
 ctl 1 --secret-file "$dir/own" reload
-complains "the old rules stay: "
+complains "weir ctl: the old rules stay (422)"
 cp "$dir/good.yaml" "$dir/rules.yaml"
 
 timeout 60 "$weir" top --admin "$admin" --secret-file "$dir/admin" --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top with a secret"

@@ -171,6 +171,10 @@ start --resp off --admin 127.0.0.1:0 --state "$dir/state"
 file=$dir/state/admin-$admin.secret
 mode 600 "$file"
 WEIR_STATE=$dir/state ctl 0 limits
+ctl 1 limits
+complains "or name the server's state folder in WEIR_STATE"
+ctl 1 link
+complains "or name the server's state folder in WEIR_STATE"
 end TERM
 gone "$file"
 
@@ -248,6 +252,22 @@ timeout 60 "$weir" serve --http off --admin off --resp "unix:$dir/resp.sock" --s
 [ "$rc" = 2 ] || die "--socket-group no-such-group: exit $rc"
 complains "found 'no-such-group', expected a group of this system"
 gone "$dir/resp.sock"
+
+# The group and the mode are checked without unix sockets too; if they have no effect, the log says so.
+rc=0
+timeout 60 "$weir" serve --http off --admin off --resp 127.0.0.1:0 --socket-group no-such-group </dev/null \
+    >"$dir/said" 2>"$dir/complaint" || rc=$?
+[ "$rc" = 2 ] || die "--socket-group no-such-group without a unix socket: exit $rc"
+complains "found 'no-such-group', expected a group of this system"
+start --resp 127.0.0.1:0 --admin off --socket-group "$(id -g)"
+grep -q 'warning .*socket_group has no effect' "$dir/err" || die "no word of a useless --socket-group"
+end TERM
+start --resp 127.0.0.1:0 --admin off --socket-mode 0600
+grep -q 'warning .*socket_mode has no effect' "$dir/err" || die "no word of a useless --socket-mode"
+end TERM
+start --resp "unix:$dir/resp.sock" --admin off --socket-group "$(id -g)" --socket-mode 0600
+! grep -q 'no effect' "$dir/err" || die "a warning about a useful group and mode"
+end TERM
 
 # weir config check warns of weak secrets, without showing them.
 printf 'short\nlong-enough-for-a-secret\n' >"$dir/check"

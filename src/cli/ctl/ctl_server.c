@@ -172,7 +172,7 @@ static int run_link(struct ctl *ctl)
     if (peer->secret == NULL) {
         return cli_fail(&cli_ctl,
                         "found no secret for %s; give one with --secret-file FILE or "
-                        "WEIR_ADMIN_SECRET",
+                        "WEIR_ADMIN_SECRET, or name the server's state folder in WEIR_STATE",
                         peer->address);
     }
     if (strncmp(peer->address, "unix:", 5) == 0) {

@@ -120,9 +120,10 @@ int load_request_make(struct load_request *request, enum load_wire wire, const c
                                   : put_http(&b, request, words, words_count, body);
     if (!good || b.full) {
         buffer_finish(&b);
-        return fail(error, WEIR_EINVAL,
-                    "found a larger request, expected at most %d bytes and %d keys", REQUEST_MAX,
-                    LOAD_KEY_PLACES);
+        return fail(
+            error, WEIR_EINVAL,
+            "found a request that is too large, expected at most %d bytes and %d times {key}",
+            REQUEST_MAX, LOAD_KEY_PLACES);
     }
     request->bytes = b.at; /* no bytes were consumed, so the memory begins at b.at */
     request->len = buffer_len(&b);

@@ -51,7 +51,7 @@ static int take_one(struct socket_given *s, int fd)
         !print_address(fd, s->address, sizeof s->address)) {
         return cli_complain(
             &cli_serve,
-            "LISTEN_FDS: found something else in descriptor %d, expected a listening "
+            "LISTEN_FDS: found no socket that can be used in descriptor %d, expected a listening "
             "stream socket of IPv4, IPv6 or unix",
             fd);
     }

@@ -125,7 +125,7 @@ static const struct cli_option rows[] = {
     {"--undelayed", "N", "units of that queue that need not wait; default 0", cli_read_count,
      TO(undelayed)},
     {"--algorithm", "NAME,...",
-     "token_bucket, leaky_bucket, fixed_window, sliding_window, sliding_log; default all",
+     "token_bucket (GCRA), leaky_bucket, fixed_window, sliding_window, sliding_log; default all",
      .read = read_algorithms, .choice = algorithm_name},
     {"--rules", "FILE", "a rule file to compare; may be repeated", .read = read_rules},
     {"--path", "PATH", "with --rules: path of the requests; default /", cli_read_text, TO(path)},

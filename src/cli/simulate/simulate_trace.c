@@ -52,8 +52,8 @@ static int add_request(struct trace *t, struct line *line, struct text event,
                     line->cost, COST_MAX);
     }
     if (t->count == SIM_REQUESTS_MAX) {
-        return fail(error, WEIR_EINVAL, "found more requests, expected at most %" PRIu64,
-                    SIM_REQUESTS_MAX);
+        return fail(error, WEIR_EINVAL,
+                    "found more than %" PRIu64 " requests, which is the maximum", SIM_REQUESTS_MAX);
     }
     struct arena *memory = &t->out->memory;
     t->bytes += line->name.len + event.len;

@@ -198,7 +198,7 @@ static const struct field limit_fields[] = {
     {"key", "attributes, such as [user|ip], or [] for one count of all requests",
      "the attributes whose values are counted separately; a|b is the first of them that is present",
      &type_key, 0, .required = true, .change = CHANGE_KEYS},
-    {"algorithm", "token_bucket, leaky_bucket, fixed_window, sliding_window or sliding_log",
+    {"algorithm", "token_bucket (GCRA), leaky_bucket, fixed_window, sliding_window or sliding_log",
      "how the limit counts", &type_algorithm, LIMIT(algorithm), .initial = "token_bucket",
      .choices = algorithm_names, .change = CHANGE_KEYS},
     {"rate", "a rate such as 100/min, or unlimited",

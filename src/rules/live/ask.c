@@ -263,7 +263,7 @@ static int check_question(const struct weir_rules_question *question, struct wei
     }
     const unsigned known = WEIR_RULES_SHOW | WEIR_RULES_HOLD | WEIR_RULES_NO_DELAY;
     if ((question->flags & ~known) != 0) {
-        return fail(error, WEIR_EINVAL, "flags has unknown bits: found 0x%x, expected of 0x%x",
+        return fail(error, WEIR_EINVAL, "flags: found 0x%x, expected only bits of 0x%x",
                     question->flags, known);
     }
     if (question->attributes == NULL && question->attributes_count > 0) {

@@ -40,7 +40,7 @@ static int check_options(const struct weir_rules_options *options, struct weir_e
     }
     if ((options->flags & WEIR_EXPLICIT_TIME) != 0 && options->clock != NULL) {
         return fail(error, WEIR_EINVAL,
-                    "options have a clock and WEIR_EXPLICIT_TIME, expected one");
+                    "options have a clock and WEIR_EXPLICIT_TIME, expected one of them");
     }
     return 0;
 }
@@ -170,7 +170,7 @@ static int open_from(struct weir_rules **rules, const struct origin *from,
         *rules = NULL;
     }
     if (rules == NULL || from->path == NULL || (from->text.at == NULL && from->text.len > 0)) {
-        return fail(error, WEIR_EINVAL, "the rules' place, path or text is NULL");
+        return fail(error, WEIR_EINVAL, "the pointer for the rules, the path or the text is NULL");
     }
     int e = read_options(given, &own, error);
     if (e == 0) {

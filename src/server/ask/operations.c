@@ -351,8 +351,11 @@ static int run_change(struct asker *asker, enum operation operation, const struc
     struct audit audit;
     if ((row->members & ASK_BIT(ASK_UNITS)) != 0 &&
         server_is_adhoc(asker->server, ask->text[ASK_LIMIT])) {
-        return fail(error, WEIR_ENOTSUP, "%s: each call of '%s' says what a unit is worth",
-                    row->name, SERVER_ADHOC);
+        return fail(
+            error, WEIR_ENOTSUP,
+            "%s: found limit '%s', expected a limit of the rule file: a unit of '%s' has no "
+            "fixed size, because each call brings its own rate",
+            row->name, SERVER_ADHOC, SERVER_ADHOC);
     }
     if (ask->text[ASK_WHY].len >= BLOCK_WHY_MAX) {
         return fail(error, WEIR_EINVAL, "why: found %zu bytes, expected at most %d",

@@ -335,7 +335,7 @@ void grpc_check_head(struct grpc_call *call)
         refuse_request(call, call->post ? TEXT("415") : TEXT("405"));
     } else if (grpc_session_of(call->connection)->stale) {
         grpc_refuse(call, REQUEST_OVERLOAD, GRPC_UNAVAILABLE,
-                    "the request waited for too long; retry later");
+                    "the request waited longer than --max-age allows; retry later");
     } else if (call->too_large) {
         grpc_refuse(call, REQUEST_ERROR, GRPC_RESOURCE_EXHAUSTED,
                     "found more than 8192 bytes of header fields");
@@ -343,8 +343,8 @@ void grpc_check_head(struct grpc_call *call)
         refuse_secret(call);
     } else if (call->method == NULL) {
         grpc_refuse(call, REQUEST_ERROR, GRPC_UNIMPLEMENTED,
-                    "found a method that does not exist, expected one of weir.v1.Limiter or "
-                    "grpc.health.v1.Health");
+                    "found an unknown method, expected one of weir.v1.Limiter, "
+                    "envoy.service.ratelimit.v3.RateLimitService or grpc.health.v1.Health");
     } else if (call->role < call->method->role) {
         refuse_role(call);
     } else if (call->compressed) {

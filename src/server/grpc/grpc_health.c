@@ -47,7 +47,8 @@ static void run_check(struct grpc_call *call, struct text message)
     enum serving serving = serving_of(call, service);
     if (serving == SERVICE_UNKNOWN) {
         grpc_refuse(call, REQUEST_OTHER, GRPC_NOT_FOUND,
-                    "found an unknown service, expected \"\", weir.v1.Limiter or ratelimit");
+                    "found an unknown service, expected \"\", weir.v1.Limiter, "
+                    "envoy.service.ratelimit.v3.RateLimitService or ratelimit");
     } else {
         buffer_put(grpc_begin_message(call), message_of(serving, &room));
         grpc_reply(call, REQUEST_OTHER);

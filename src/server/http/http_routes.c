@@ -75,7 +75,7 @@ static bool takes(const struct http_route *route, struct text method)
            (text_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
 }
 
-/* Health checks are answered even if the request has waited for too long, or there are too many
+/* Health checks are answered even if the request waited longer than --max-age allows; retry later, or there are too many
  * connections. */
 static bool is_health(const struct http_route *row)
 {
@@ -129,7 +129,7 @@ static bool admits(struct exchange *x, const struct http_route *row)
     if (!operates && worker_is_stale(x->connection->worker, x->request->method.at) &&
         !is_health(row)) {
         x->result = REQUEST_OVERLOAD;
-        http_reply_problem(x, 503, "the request has waited for too long");
+        http_reply_problem(x, 503, "the request waited longer than --max-age allows; retry later");
         return false;
     }
     if (row->role != ROLE_NONE && (!http_is_ours(x) || (operates && !admin_admits(x)))) {

@@ -18,6 +18,9 @@
 #include "server/net/access.h"
 #include "server/net/worker.h"
 
+#define GROUP_BYTES 4096            /* first room for a group and the names of its members ... */
+#define GROUP_BYTES_MAX (64u << 20) /* ... and the most */
+
 #define ADDRESS_MAX_BYTES 256
 
 /* Returns true if no process listens on this socket, because its server was killed. */
@@ -108,36 +111,77 @@ static int open_tcp(const char *address, enum listener_share share, int *out,
     return e;
 }
 
+/* Finds a group by its name. The names of its members need as much room as there are members. */
+static bool find_group_by_name(const char *name, gid_t *gid)
+{
+    struct group entry;
+    struct group *found = NULL;
+    int e = ERANGE;
+    for (size_t size = GROUP_BYTES; e == ERANGE && size <= GROUP_BYTES_MAX; size *= 4) {
+        char *room = malloc(size);
+        e = room != NULL ? getgrnam_r(name, &entry, room, size, &found) : ENOMEM;
+        free(room);
+    }
+    *gid = found != NULL ? entry.gr_gid : 0;
+    return e == 0 && found != NULL;
+}
+
 /* Finds a group by its name or number. */
 static bool find_group(const char *name, gid_t *gid)
 {
-    char room[4096];
-    struct group entry;
-    struct group *found = NULL;
     char *end;
     unsigned long number = strtoul(name, &end, 10);
-    if (getgrnam_r(name, &entry, room, sizeof room, &found) == 0 && found != NULL) {
-        *gid = found->gr_gid;
+    if (find_group_by_name(name, gid)) {
         return true;
     }
     *gid = (gid_t)number;
     return name[0] >= '0' && name[0] <= '9' && *end == 0 && number < UINT32_MAX;
 }
 
+static int read_group(const struct server_options *o, gid_t *gid, struct weir_error *error)
+{
+    return find_group(o->socket_group, gid)
+               ? 0
+               : fail(error, WEIR_EINVAL,
+                      "socket_group: found '%s', expected a group of this system", o->socket_group);
+}
+
+/* Returns whether the server makes a unix socket itself; the service manager permits its own. */
+static bool makes_unix_socket(const struct server_options *o)
+{
+    bool makes = false;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        makes = makes || (o->given[i].count == 0 && listener_is_unix(o->listen[i]));
+    }
+    return makes;
+}
+
+int listener_check_permissions(const struct server_options *o, struct weir_error *error)
+{
+    static const char why[] = "no listener is a unix socket that this server makes";
+    gid_t gid;
+    bool useless = !makes_unix_socket(o);
+    if (useless && o->socket_mode != 0 && o->socket_mode != SERVER_SOCKET_MODE) {
+        LOG(LEVEL_WARNING, "socket_mode has no effect", LOG_STRING("why", why));
+    }
+    if (useless && o->socket_group != NULL) {
+        LOG(LEVEL_WARNING, "socket_group has no effect", LOG_STRING("why", why));
+    }
+    return o->socket_group != NULL ? read_group(o, &gid, error) : 0;
+}
+
 int listener_permit(const char *address, const struct server_options *o, struct weir_error *error)
 {
     const char *path = address + 5;
     mode_t mode = o->socket_mode != 0 ? o->socket_mode : SERVER_SOCKET_MODE;
-    gid_t gid;
     struct stat st;
     if (lstat(path, &st) != 0) {
         return fail_errno(error, "cannot be examined", path);
     }
-    if (o->socket_group == NULL) {
-        gid = st.st_gid;
-    } else if (!find_group(o->socket_group, &gid)) {
-        return fail(error, WEIR_EINVAL, "socket_group: found '%s', expected a group of this system",
-                    o->socket_group);
+    gid_t gid = st.st_gid;
+    int e = o->socket_group != NULL ? read_group(o, &gid, error) : 0;
+    if (e != 0) {
+        return e;
     }
     if (gid != st.st_gid && lchown(path, (uid_t)-1, gid) != 0) {
         return fail_errno(error, "cannot be given to that group", path);

@@ -29,7 +29,7 @@ int penalties_create(struct penalties **out, struct weir_error *error)
     int e = p != NULL ? hash_secret_init(&p->secret) : WEIR_ENOMEM;
     if (e != 0) {
         free(p);
-        return fail(error, e, "the table of wrong secrets: %s", weir_strerror(e));
+        return fail(error, e, "cannot make the table of wrong secrets: %s", weir_strerror(e));
     }
     (void)pthread_mutex_init(&p->lock, NULL);
     *out = p;

@@ -296,7 +296,8 @@ int server_start(struct server *server, struct weir_error *error)
     if (server->workers == NULL) {
         return fail(error, WEIR_ENOMEM, "out of memory for %u threads", n);
     }
-    int e = open_adhoc(server, error);
+    int e = listener_check_permissions(&server->options, error);
+    e = e == 0 ? open_adhoc(server, error) : e;
     e = e != 0 ? e : reservations_create(&server->reservations, RESERVATIONS_MAX, error);
     e = e == 0 ? penalties_create(&server->penalties, error) : e;
     e = e == 0 ? server_tls_open(server, error) : e;

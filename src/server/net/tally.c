@@ -31,7 +31,7 @@ int tally_create(struct tally **out, uint32_t rows, struct weir_error *error)
     *out = e == 0 ? t : NULL;
     if (e != 0) {
         tally_destroy(t);
-        return fail(error, e, "a table of %u counts: %s", rows, weir_strerror(e));
+        return fail(error, e, "cannot make a table of %u counts: %s", rows, weir_strerror(e));
     }
     (void)pthread_mutex_init(&t->lock, NULL);
     t->size = rows;

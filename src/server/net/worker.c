@@ -291,7 +291,8 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
     if (e == 0 && w->listeners[PROTOCOL_ADMIN].open && events_open(w) != 0) {
         return fail(error, WEIR_ENOMEM, "out of memory for streams of events");
     }
-    return e == 0 ? open_fleet(w, error) : fail(error, WEIR_EIO, "listening: %s", uv_strerror(e));
+    return e == 0 ? open_fleet(w, error)
+                  : fail(error, WEIR_EIO, "cannot listen: %s", uv_strerror(e));
 }
 
 static void run(void *arg)
@@ -310,7 +311,7 @@ int worker_start(struct worker *w, struct weir_error *error)
 {
     int e = uv_thread_create(&w->thread, run, w);
     w->started = e == 0;
-    return e == 0 ? 0 : fail(error, WEIR_EIO, "thread: %s", uv_strerror(e));
+    return e == 0 ? 0 : fail(error, WEIR_EIO, "cannot start a thread: %s", uv_strerror(e));
 }
 
 void worker_ping(struct worker *w)

@@ -142,6 +142,12 @@ bool listener_is_unix(const char *address);
 int listener_open(const char *address, enum listener_share share, int *fd,
                   struct weir_error *error);
 
+/*
+ * Checks the group of unix sockets. Logs a warning if a group or a mode is given and the server
+ * makes no unix socket. Returns 0 or WEIR_EINVAL.
+ */
+int listener_check_permissions(const struct server_options *o, struct weir_error *error);
+
 /* Gives the file of a unix socket its mode and group. Returns 0 or WEIR_E... */
 int listener_permit(const char *address, const struct server_options *o, struct weir_error *error);
 

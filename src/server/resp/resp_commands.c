@@ -220,7 +220,9 @@ static int64_t refuse_stale(struct connection *c, struct text input)
            resp_parse(input, &resp_limits, &request, &complaint) == RESP_REQUEST &&
            request.argc > 0 && may_refuse(c, request.argv[0])) {
         resp_drop_queue(c);
-        resp_put_error(&w->replies, TEXT("OVERLOAD the request has waited for too long"));
+        resp_put_error(
+            &w->replies,
+            TEXT("OVERLOAD the request waited longer than --max-age allows; retry later"));
         used += (int64_t)request.used;
         input = text_after(input, request.used);
         n++;

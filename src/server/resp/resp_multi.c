@@ -75,7 +75,7 @@ static bool append(struct command *c, struct resp_queue *q)
     if (q->requests.full) {
         resp_put_errorf(c->out,
                         "ERR MULTI: found commands of more than %u bytes, expected at most that "
-                        "many (or there is no memory)",
+                        "many (or out of memory)",
                         QUEUE_BYTES);
         return false;
     }

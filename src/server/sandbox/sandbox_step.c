@@ -122,7 +122,7 @@ static int each_ask(struct job *job, struct text list, ask_fn fn, struct weir_er
         struct weir_error why = {0};
         e = i < SANDBOX_ASKS_MAX
                 ? read_ask(item, earliest_ns, &ask, &arena, &why)
-                : fail(&why, WEIR_EINVAL, "found one more, expected at most %d asks in a step",
+                : fail(&why, WEIR_EINVAL, "found too many asks in a step, expected at most %d",
                        SANDBOX_ASKS_MAX);
         if (e != 0) {
             (void)fail(error, e, "asks[%zu]: %.400s", i, why.text);

@@ -160,7 +160,7 @@ static void a_step_has_at_most_512_asks(void **state)
     asks = repeat(ASK(2), 513);
     step(id, asks);
     assert_status(400);
-    assert_body_has("asks[512]: found one more, expected at most 512 asks in a step");
+    assert_body_has("asks[512]: found too many asks in a step, expected at most 512");
     free(asks);
 }
 

@@ -114,7 +114,8 @@ static void keys_of_the_built_in_limit_are_reset_and_blocked(void **state)
         {"WEIR.BLOCK adhoc k FOR forever", "['never' 'adhoc' 0 -1 -1 "},
         {"WEIR.UNBLOCK adhoc k", "['allow' 'adhoc' 0 -1 0 60000 0 '' 'limit']"},
         {"WEIR.REFUND adhoc k UNITS 1",
-         "-ERR refund: each call of 'adhoc' says what a unit is worth"},
+         "-ERR refund: found limit 'adhoc', expected a limit of the rule file: a unit of 'adhoc' "
+         "has no fixed size, because each call brings its own rate"},
         {"WEIR.CHECK adhoc k", "-NOLIMIT no limit named 'adhoc'"},
     };
     EXPECT(rows);
