@@ -207,7 +207,7 @@ static void assert_bounds(const struct crowd_options *o, const char *what)
     print_message("  charged %" PRIu64 ", lost %" PRIu64 "\n", charged, lost);
     assert_true(charged <= t.admitted + t.unknown);
     assert_true(lost < t.admitted);
-    assert_true(t.slowest_ns <= 10 * DEADLINE);
+    assert_true(t.slowest_ns <= CROWD_SLOWEST_NS);
 }
 
 static struct crowd_options start_on_all_primaries(void)

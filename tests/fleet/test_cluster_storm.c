@@ -122,7 +122,7 @@ static void judge(const char *what, unsigned key)
                   what, ms, t.admitted, charged, t.unknown, t.degraded,
                   t.slowest_ns / WEIR_MILLISECOND);
     assert_true(charged <= t.admitted + t.unknown);
-    assert_true(t.slowest_ns <= 10 * DEADLINE);
+    assert_true(t.slowest_ns <= CROWD_SLOWEST_NS);
     if (died_ns != 0) {
         judge_lost(key, what);
     }

@@ -64,7 +64,7 @@ static uint64_t settle(void)
                   t.admitted, charged, t.unknown, t.degraded, lost,
                   t.slowest_ns / WEIR_MILLISECOND);
     assert_true(charged <= t.admitted + t.unknown);
-    assert_true(t.slowest_ns <= 10 * DEADLINE);
+    assert_true(t.slowest_ns <= CROWD_SLOWEST_NS);
     return lost;
 }
 

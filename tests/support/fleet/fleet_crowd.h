@@ -22,6 +22,10 @@
 #define CROWD_THREADS_MAX 16
 #define CROWD_KEYS_MAX 16
 
+/* An answer with a deadline of 50 ms comes by then on a busy machine, too. One that waits for a
+ * failover takes longer. */
+#define CROWD_SLOWEST_NS (2 * WEIR_SECOND)
+
 struct crowd_options {
     const char *url;
     unsigned nodes;
