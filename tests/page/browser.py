@@ -211,7 +211,7 @@ class Browser:
         """No error in the console and no request to another host. network: requests may have failed, a server was down."""
         self.collect()
         own = "http://%s/" % server.address("admin") if isinstance(server, Server) else server
-        foreign = [url for _, url in self.urls if not url.startswith((own, "data:", "blob:", "about:", "chrome:", "devtools:"))]
+        foreign = [url for _, url in self.urls if not url.startswith((own, "data:", "blob:", "about:", "chrome:", "chrome-untrusted:", "devtools:"))]
         assert foreign == [], foreign
         errors = [e["message"] for e in self.errors if not (network and e.get("source") == "network")]
         assert errors == [], errors
