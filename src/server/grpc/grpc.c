@@ -106,16 +106,28 @@ static int count_frame(nghttp2_session *h2, struct connection *c)
     if (s->frames == 0) {
         connection_tell(c, &limit, LEVEL_WARNING, "connection ended",
                         "it sent too many frames for its calls");
-        return nghttp2_session_terminate_session(h2, NGHTTP2_ENHANCE_YOUR_CALM);
+        (void)nghttp2_session_terminate_session(h2, NGHTTP2_ENHANCE_YOUR_CALM);
+        return NGHTTP2_ERR_CALLBACK_FAILURE; /* consume() reads no further, and ends the connection */
     }
     s->frames--;
     return 0;
 }
 
-/* nghttp2 calls this for every frame but DATA, which on_frame() counts. */
+/* nghttp2 calls this for every frame. DATA is counted by on_frame(), after the call that it ends. */
 static int on_begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *head, void *arg)
 {
     return head->type != NGHTTP2_DATA ? count_frame(h2, arg) : 0;
+}
+
+/* Ignores a frame of a type that is not known. on_begin_frame() has counted it. */
+static int ignore_extension(nghttp2_session *h2, void **payload, const nghttp2_frame_hd *head,
+                            void *arg)
+{
+    (void)h2;
+    (void)payload;
+    (void)head;
+    (void)arg;
+    return NGHTTP2_ERR_CANCEL;
 }
 
 static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
@@ -199,6 +211,10 @@ static void make_shared(void)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, ignore_extension);
+    for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++) {
+        nghttp2_option_set_user_recv_extension_type(options, (uint8_t)type);
+    }
     nghttp2_option_set_no_closed_streams(options, 1); /* only priorities need closed streams */
 }
 
