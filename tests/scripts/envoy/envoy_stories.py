@@ -68,6 +68,21 @@ def with_charge_each_a_descriptor_is_charged_even_if_another_denies():
     w.close()
 
 
+def with_charge_each_a_limit_of_a_descriptor_is_charged_too_here_and_in_a_store():
+    rules = ["envoy: {charge: each}\n"]
+    if shutil.which("redis-server") is not None:
+        redis, url = start_redis(World.scratch())
+        rules.append(rules[0] + "store: {url: '%s', deadline: 10s}\n" % url)
+    for text in rules:
+        w = World(FILES, rules=text)
+        until("the store is there", lambda: "store" not in text or "the store is there" in w.server.log())
+        w.expect("shop", "one=o @3/YEAR | user=o *9 -> OVER: OK 2 of 3/YEAR | OVER 0 of 5/YEAR",
+                 "one=o *3 @3/YEAR | user=p -> OVER: OVER 0 of 3/YEAR | OK 4 of 5/YEAR",
+                 "one=o *0 @3/YEAR -> OVER: OVER 0 of 3/YEAR",
+                 "one=o @0/YEAR | user=p -> OVER: OVER 0 of 0/YEAR | OK 3 of 5/YEAR", "user=p *0 -> OK: OK 3 of 5/YEAR")
+        w.close()
+
+
 def a_descriptor_that_is_there_twice_counts_twice():
     w = World(FILES)
     assert w.call("shop", "user=d | user=d").overall_code == rls.RateLimitResponse.OK
