@@ -172,6 +172,7 @@ static void a_shadow_limit_never_denies_and_is_charged_only_for_calls_that_pass(
     assert_int_equal(stats_of(rules).shadow_denied, 1);
     assert_string_equal(told(rules, "s=x"), "allow -: allow 0");
     assert_int_equal(stats_of(rules).shadow_denied, 2);
+    assert_int_equal(stats_of(rules).unmatched, 4); /* shadow limits do not count as limits */
     weir_rules_close(rules);
 }
 
