@@ -239,6 +239,9 @@ def the_service_can_be_asked_in_json_over_http():
     for bad in ("", "[]", "{", '{"domain": ""}', '{"domain": "shop"}', '{"domain": 5, "descriptors": []}',
                 '{"domain": "shop", "descriptors": [{"entries": [{"key": ""}]}]}', json.dumps({**ask, "nothing": 1})):
         assert post(w, "/json", bad)[0] == 400, bad
+    ask["descriptors"][2]["limit"]["unit"] = "hour"
+    status, got = post(w, "/json", json.dumps(ask))
+    assert status == 400 and "unit: found 'hour', expected SECOND, MINUTE" in got["detail"], got
     w.expect("shop", "user=json *0 -> OK: OK 3 of 5/YEAR")
     w.close()
 
