@@ -435,8 +435,16 @@ limits:
     waiting = nodes[0].limiter.Check.future(v1.CheckRequest(limit="all", key=["w"]), timeout=PATIENCE)
     a = nodes[0].limiter.Check(v1.CheckRequest(limit="here", key=["k"]), timeout=5)
     assert a.verdict == v1.VERDICT_ALLOW and not waiting.done()
+    # A client that has announced its end is left when its last call has been answered.
+    message = v1.CheckRequest(limit="all", key=["g"]).SerializeToString()
+    leaving = nodes[0].server.connect("grpc")
+    leaving.sendall(PREFACE + frame(4, 0, 0) + frame(1, 4, 1, CHECK_HEAD) +
+                    frame(0, 1, 1, b"\0" + struct.pack(">I", len(message)) + message) + frame(7, 0, 0, b"\0" * 8))
+    assert nodes[0].limiter.Check(v1.CheckRequest(limit="here", key=["k"]), timeout=5).verdict == v1.VERDICT_ALLOW
     redis.send_signal(18)
     assert waiting.result().remaining == 499
+    assert goaway_of(leaving) == 0
+    leaving.close()
     for n in nodes:
         n.close()
     redis.kill()

@@ -233,6 +233,12 @@ static bool open_session(struct connection *c)
            nghttp2_submit_settings(s->h2, NGHTTP2_FLAG_NONE, settings, 2) == 0;
 }
 
+/* Returns whether the session has calls, or may get more. */
+static bool goes_on(const struct grpc_session *s)
+{
+    return nghttp2_session_want_read(s->h2) != 0 || nghttp2_session_want_write(s->h2) != 0;
+}
+
 void grpc_put_frames(struct connection *c)
 {
     struct grpc_session *s = grpc_session_of(c);
@@ -242,6 +248,7 @@ void grpc_put_frames(struct connection *c)
         buffer_put(&c->worker->replies, (struct text){(const char *)bytes, (size_t)n});
     }
     c->worker->replies.full = c->worker->replies.full || n < 0;
+    c->ending = c->ending || !goes_on(s); /* an answer that came later may have been the last */
 }
 
 /* Answers a client that speaks HTTP/1, for which the first bytes of HTTP/2 are a malformed reply. */
@@ -276,8 +283,7 @@ static int64_t consume(struct connection *c, struct text input)
             s->h2, n == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);
     }
     grpc_put_frames(c);
-    bool goes_on = nghttp2_session_want_read(s->h2) != 0 || nghttp2_session_want_write(s->h2) != 0;
-    return n < 0 || !goes_on ? CONNECTION_CLOSE : (int64_t)input.len;
+    return n < 0 || !goes_on(s) ? CONNECTION_CLOSE : (int64_t)input.len;
 }
 
 /* Tells the client that the connection ends: first that it should begin no more calls here, and at
