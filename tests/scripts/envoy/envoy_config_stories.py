@@ -82,6 +82,8 @@ def each_mistake_is_refused_with_its_place_and_what_was_expected():
 def a_name_that_replaces_nothing_is_told_and_changes_nothing():
     w = World({"shop.yaml": HEAD + "{key: user, rate_limit: {unit: year, requests_per_unit: 5, replaces: [{name: none}]}}\n"})
     w.expect("shop", "user=x -> OK: OK 4 of 5/YEAR")
+    done = convert(w.config)
+    assert done.returncode == 0 and "found 'none' in 'replaces'" in done.stderr and "replaces" not in done.stdout, done
     log = w.close()
     assert "shop.yaml:3:" in log and "found 'none' in 'replaces'" in log, log
 
