@@ -288,7 +288,8 @@ static uint64_t read_count(struct conversion *c, const struct node *rate)
     bool octal = node->kind == NODE_SCALAR && node->scalar.len > 1 && node->scalar.at[0] == '0';
     if (node->kind != NODE_SCALAR || octal || !text_to_u64(node->scalar, &count) ||
         count > UINT32_MAX) {
-        envoy_unexpected(c, node, COUNT_EXPECTED);
+        envoy_unexpected(c, node,
+                         octal ? "a whole number that does not begin with 0" : COUNT_EXPECTED);
     }
     return count;
 }

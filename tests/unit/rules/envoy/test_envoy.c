@@ -314,7 +314,7 @@ static void each_mistake_is_told_once_at_its_place(void **state)
         {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: }}\n"),
          "3:24: found no requests_per_unit"},
         {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: 010}}\n"),
-         "3:55: found '010', expected a whole number"},
+         "3:55: found '010', expected a whole number that does not begin with 0"},
         {FILE_OF("- {key: a, rate_limit: {unit: day, weir: {max_keys: 3}}}\n"),
          "3:24: found no requests_per_unit"},
         {FILE_OF("- {key: a, rate_limit: {unit: fortnight}}\n"), "3:31: found 'fortnight', exp"},
