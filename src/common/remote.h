@@ -71,7 +71,7 @@ struct remote_part {
     struct text key;    /* 1 to WEIR_KEY_MAX bytes */
     uint64_t cost;
     uint64_t wait_ns;        /* CHECK, PEEK: max_wait of this part, if the question has none */
-    struct remote_rate rate; /* CHECK, PEEK of a limit with any_rate */
+    struct remote_rate rate; /* CHECK, PEEK, UP_TO of a limit with any_rate */
     bool hidden;             /* clients are not told of this limit (`expose: false`) */
 };
 

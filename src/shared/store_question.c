@@ -188,7 +188,7 @@ static int check_rate(const struct remote_question *q)
     if (p->rate.burst == 0) {
         return 0;
     }
-    return q->n != 1 || limit == NULL || !limit->any_rate || q->verb > REMOTE_PEEK
+    return q->n != 1 || limit == NULL || !limit->any_rate || q->verb > REMOTE_UP_TO
                ? WEIR_EINVAL
                : store_params_rate(&store_limit_numbers(limit)->params, &p->rate, &own);
 }

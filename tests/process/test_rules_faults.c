@@ -387,7 +387,7 @@ static const char envoy_text[] =
     "    {key: ip, rate_limit: {unit: minute, requests_per_unit: 5, weir: {max_keys: 64}}}]}\n"
     "- {key: 'a b', rate_limit: {name: x, unit: week, requests_per_unit: 3, replaces: [{name: y}],"
     " weir: {max_keys: 64}}}\n"
-    "- {key: s, shadow_mode: true, rate_limit: {unit: day, requests_per_unit: 1,"
+    "- {key: s, shadow_mode: true, rate_limit: {name: y, unit: day, requests_per_unit: 1,"
     " weir: {max_keys: 64}}}\n";
 
 static struct weir_rules *open_envoy(int *e, struct weir_error *error)
@@ -434,7 +434,7 @@ static unsigned convert_trial(struct scene *scene, unsigned n, bool for_ever)
     const struct node *root = document_read(&read, "envoy", text_of(envoy_text), &problems);
     REQUIRE(root != NULL && envoy_is_file(root));
     faults_arm(n, for_ever);
-    struct node *limits = envoy_convert(&converted, root, &domain, &problems);
+    struct node *limits = envoy_convert(&converted, root, CONFIG_LIMITS_MAX, &domain, &problems);
     unsigned failed = faults_disarm();
     REQUIRE((failed > 0) == converted.failed && (limits != NULL || failed > 0));
     REQUIRE(problems.errors == 0);

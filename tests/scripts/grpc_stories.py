@@ -1,5 +1,5 @@
 """weir over gRPC as its clients see it. Each function below is a story; its name says which."""
-import atexit, os, shutil, socket, struct, subprocess, sys, tempfile, threading, time
+import atexit, os, re, shutil, socket, struct, subprocess, sys, tempfile, threading, time
 
 import grpc
 from grpc_tools import protoc
@@ -182,6 +182,10 @@ def a_client_of_http_1_is_told_what_this_port_speaks():
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 
+CHECK = b"/weir.v1.Limiter/Check"
+CHECK_HEAD = b"\x83\x86\x41\x01x\x44" + bytes([len(CHECK)]) + CHECK + b"\x5f\x10application/grpc"  # POST of http://x/CHECK
+
+
 def frame(kind, flags, stream, payload=b""):
     return struct.pack(">I", len(payload))[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
@@ -237,14 +241,14 @@ def frames_that_break_the_rules_end_the_connection():
 
 def floods_of_frames_are_cut_off_and_others_are_served():
     w = World()
-    path = b"/weir.v1.Limiter/Check"
-    head = b"\x83\x86\x41\x01x\x44" + bytes([len(path)]) + path + b"\x5f\x10application/grpc"  # POST of http://x/PATH
+    head = CHECK_HEAD
     floods = {
         "PING": [frame(6, 0, 0, b"\0" * 8)] * 200000,
         "SETTINGS": [frame(4, 0, 0)] * 200000,
         "rapid reset": [frame(1, 4, i, head) + frame(3, 0, i, b"\0\0\0\x08") for i in range(1, 200001, 2)],
         "empty DATA": [frame(1, 4, 1, head)] + [frame(0, 0, 1)] * 200000,
         "CONTINUATION": [frame(1, 0, 1, head)] + [frame(9, 0, 1, b"\x40\x01a\x01b" * 100)] * 20000,
+        "frames of no known type": [frame(200, 0, 0)] * 200000,
     }
     for what, frames in floods.items():
         with w.server.connect("grpc") as s:
@@ -255,7 +259,9 @@ def floods_of_frames_are_cut_off_and_others_are_served():
             assert code in ((1, 9, 11) if what == "CONTINUATION" else (11,)), (what, code)  # 11: ENHANCE_YOUR_CALM
         a = w.limiter.Peek(v1.PeekRequest(limit="few", key=["ann"]), timeout=PATIENCE)
         assert a.remaining == 3, what
-    w.close()
+    log = w.close()
+    told = log.count("it sent too many frames") + sum(map(int, re.findall(r"like_this_left_out=(\d+)", log)))
+    assert told <= len(floods), "a connection that is cut off is told once"
 
 
 # ---- secrets ----
@@ -373,6 +379,22 @@ def cancelled_calls_and_deadlines_leave_the_connection_usable():
     w.close()
 
 
+def a_call_whose_deadline_has_passed_is_refused_and_takes_nothing():
+    w = World()
+    message = v1.CheckRequest(limit="few", key=["ann"]).SerializeToString()
+    body = frame(0, 1, 1, b"\0" + struct.pack(">I", len(message)) + message)
+    # The longest times are more nanoseconds than 64 bits hold, or only with the time since the start.
+    for timeout, left in ((b"0S", 3), (b"1n", 3), (b"99999999H", 2), (b"5124095H", 1), (b"5124096H", 0)):
+        with w.server.connect("grpc") as s:
+            head = CHECK_HEAD + b"\x40\x0cgrpc-timeout" + bytes([len(timeout)]) + timeout
+            s.sendall(PREFACE + frame(4, 0, 0) + frame(1, 4, 1, head))
+            s.sendall(body + frame(7, 0, 0, b"\0" * 8))
+            assert goaway_of(s) == 0, timeout
+        a = w.limiter.Peek(v1.PeekRequest(limit="few", key=["ann"]), timeout=PATIENCE)
+        assert a.remaining == left, (timeout, a.remaining)
+    w.close()
+
+
 def start_redis(folder):
     path = os.path.join(folder, "redis")
     process = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder],
@@ -413,8 +435,16 @@ limits:
     waiting = nodes[0].limiter.Check.future(v1.CheckRequest(limit="all", key=["w"]), timeout=PATIENCE)
     a = nodes[0].limiter.Check(v1.CheckRequest(limit="here", key=["k"]), timeout=5)
     assert a.verdict == v1.VERDICT_ALLOW and not waiting.done()
+    # A client that has announced its end is left when its last call has been answered.
+    message = v1.CheckRequest(limit="all", key=["g"]).SerializeToString()
+    leaving = nodes[0].server.connect("grpc")
+    leaving.sendall(PREFACE + frame(4, 0, 0) + frame(1, 4, 1, CHECK_HEAD) +
+                    frame(0, 1, 1, b"\0" + struct.pack(">I", len(message)) + message) + frame(7, 0, 0, b"\0" * 8))
+    assert nodes[0].limiter.Check(v1.CheckRequest(limit="here", key=["k"]), timeout=5).verdict == v1.VERDICT_ALLOW
     redis.send_signal(18)
     assert waiting.result().remaining == 499
+    assert goaway_of(leaving) == 0
+    leaving.close()
     for n in nodes:
         n.close()
     redis.kill()

@@ -128,6 +128,27 @@ static int run_compare(const struct cli_given *given, const struct ruleset *old)
     return code;
 }
 
+/* Prints one key of a converted limit; of `replaces`, only names that limits have. */
+static void print_key(const struct config *config, const struct node *limit, size_t k)
+{
+    struct text key = limit->keys[k]->scalar;
+    struct text name = node_find(limit, "name")->scalar;
+    const struct texts *names = NULL;
+    for (size_t i = 0; text_is(key, "replaces") && i < config->limits_count; i++) {
+        names = text_equal(config->limits[i]->name, name) ? &config->limits[i]->replaces : names;
+    }
+    if (names != NULL && names->count == 0) {
+        return;
+    }
+    (void)printf("%s%s: ", k == 0 ? "  - " : "    ", key.at);
+    if (names != NULL) {
+        yaml_put_list(stdout, names);
+    } else {
+        yaml_put_node(stdout, limit->items[k]);
+    }
+    (void)putchar('\n');
+}
+
 /* Prints the limits that files of another format have become, without defaults. */
 static void convert(const struct config *config)
 {
@@ -139,9 +160,7 @@ static void convert(const struct config *config)
         for (size_t j = 0; limits != NULL && j < limits->count; j++) {
             const struct node *limit = limits->items[j];
             for (size_t k = 0; k < limit->count; k++) {
-                (void)printf("%s%s: ", k == 0 ? "  - " : "    ", limit->keys[k]->scalar.at);
-                yaml_put_node(stdout, limit->items[k]);
-                (void)putchar('\n');
+                print_key(config, limit, k);
             }
         }
     }

@@ -63,10 +63,19 @@ void envoy_unexpected(struct conversion *c, const struct node *node, const char 
     problem(c->problems, node->place, "found %s, expected %s", node_found(node, found), expected);
 }
 
+const struct node *envoy_find(const struct node *map, const char *name)
+{
+    const struct node *node = node_find(map, name);
+    bool plain = node != NULL && node->kind == NODE_SCALAR && !node->quoted;
+    bool null = plain && (node->scalar.len == 0 || text_is(node->scalar, "~") ||
+                          text_is_word(node->scalar, "NULL"));
+    return null ? NULL : node;
+}
+
 /* Returns the text of a key that must be one, len 0 after a problem or if it is absent. */
 static struct text read_text(struct conversion *c, const struct node *map, const char *name)
 {
-    const struct node *node = node_find(map, name);
+    const struct node *node = envoy_find(map, name);
     if (node == NULL) {
         return TEXT("");
     }
@@ -80,8 +89,8 @@ static struct text read_text(struct conversion *c, const struct node *map, const
 bool envoy_read_bool(struct conversion *c, const struct node *map, const char *name)
 {
     static const char *const words[] = {"TRUE", "YES", "ON", "Y", "FALSE", "NO", "OFF", "N"};
-    const struct node *node = node_find(map, name);
-    if (node == NULL || (node->kind == NODE_SCALAR && node->scalar.len == 0)) {
+    const struct node *node = envoy_find(map, name);
+    if (node == NULL) {
         return false;
     }
     size_t i = 0;
@@ -192,9 +201,7 @@ static void walk(struct conversion *c, const struct node *list)
 {
     struct level level = {0};
     if (list->kind != NODE_LIST) {
-        if (list->kind != NODE_SCALAR || list->scalar.len > 0) {
-            envoy_unexpected(c, list, "a list of descriptors");
-        }
+        envoy_unexpected(c, list, "a list of descriptors");
         return;
     }
     if (c->depth == ENVOY_ENTRIES_MAX) {
@@ -212,9 +219,9 @@ static void walk(struct conversion *c, const struct node *list)
             continue;
         }
         c->path[c->depth - 1] = (struct step){d, &level};
-        const struct node *rate = node_find(d->node, "rate_limit");
-        const struct node *below = node_find(d->node, "descriptors");
-        if (rate != NULL) {
+        const struct node *rate = envoy_find(d->node, "rate_limit");
+        const struct node *below = envoy_find(d->node, "descriptors");
+        if (rate != NULL && c->limits->count < c->most) {
             envoy_add_limit(c, rate);
         }
         if (below != NULL) {
@@ -224,11 +231,11 @@ static void walk(struct conversion *c, const struct node *list)
     c->path[--c->depth] = (struct step){0};
 }
 
-struct node *envoy_convert(struct arena *arena, const struct node *root, struct text *domain,
-                           struct problems *problems)
+struct node *envoy_convert(struct arena *arena, const struct node *root, size_t most,
+                           struct text *domain, struct problems *problems)
 {
     static const char *const known[] = {"domain", "descriptors", NULL};
-    struct conversion c = {.arena = arena, .problems = problems, .root = root};
+    struct conversion c = {.arena = arena, .problems = problems, .root = root, .most = most};
     struct node *limits = envoy_list(&c, root->place);
     struct node *top = envoy_map(&c, root->place, 1);
     c.limits = limits;
@@ -242,7 +249,7 @@ struct node *envoy_convert(struct arena *arena, const struct node *root, struct 
         lacks(&c, root, "domain");
         c.domain = TEXT("none"); /* so that nothing else complains of it */
     }
-    const struct node *descriptors = node_find(root, "descriptors");
+    const struct node *descriptors = envoy_find(root, "descriptors");
     if (descriptors != NULL && limits != NULL) {
         walk(&c, descriptors);
     }

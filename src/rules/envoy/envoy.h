@@ -51,10 +51,11 @@ bool envoy_is_file(const struct node *root);
 
 /*
  * Converts a document into a map with `limits`, with the places of the document, and sets *domain.
+ * It makes at most `most` limits.
  * Everything is allocated in the arena. Problems are reported; what could be converted is returned.
  * NULL: out of memory (arena->failed).
  */
-struct node *envoy_convert(struct arena *arena, const struct node *root, struct text *domain,
-                           struct problems *problems);
+struct node *envoy_convert(struct arena *arena, const struct node *root, size_t most,
+                           struct text *domain, struct problems *problems);
 
 #endif

@@ -260,7 +260,7 @@ static const struct unit {
 
 static const struct unit *read_unit(struct conversion *c, const struct node *rate)
 {
-    const struct node *node = node_find(rate, "unit");
+    const struct node *node = envoy_find(rate, "unit");
     size_t i = 0;
     while (node != NULL && i < UNITS &&
            !(node->kind == NODE_SCALAR && text_is_word(node->scalar, units[i].word))) {
@@ -274,30 +274,51 @@ static const struct unit *read_unit(struct conversion *c, const struct node *rat
     return node != NULL && i < UNITS ? &units[i] : NULL;
 }
 
+#define COUNT_EXPECTED "a whole number from 0 to 4294967295"
+
 static uint64_t read_count(struct conversion *c, const struct node *rate)
 {
-    const struct node *node = node_find(rate, "requests_per_unit");
+    const struct node *node = envoy_find(rate, "requests_per_unit");
     uint64_t count = 0;
-    if (node != NULL &&
-        (node->kind != NODE_SCALAR || !text_to_u64(node->scalar, &count) || count > UINT32_MAX)) {
-        envoy_unexpected(c, node, "a whole number from 0 to 4294967295");
+    if (node == NULL) {
+        problem(c->problems, rate->place,
+                "found no requests_per_unit, expected " COUNT_EXPECTED "; 0 denies every request");
+        return 0;
+    }
+    bool octal = node->kind == NODE_SCALAR && node->scalar.len > 1 && node->scalar.at[0] == '0';
+    if (node->kind != NODE_SCALAR || octal || !text_to_u64(node->scalar, &count) ||
+        count > UINT32_MAX) {
+        envoy_unexpected(c, node,
+                         octal ? "a whole number that does not begin with 0" : COUNT_EXPECTED);
     }
     return count;
+}
+
+/* Returns whether a rate_limit has a rate of weir, and needs no unit. */
+static bool has_own_rate(const struct node *rate)
+{
+    const struct node *own = envoy_find(rate, "weir");
+    return own != NULL && own->kind == NODE_MAP && node_find(own, "rate") != NULL &&
+           envoy_find(rate, "unit") == NULL && envoy_find(rate, "requests_per_unit") == NULL;
 }
 
 /* Puts `rate`, and `align` for windows that begin as those of the reference server. */
 static void put_rate(struct conversion *c, const struct node *rate, struct node *limit)
 {
     if (envoy_read_bool(c, rate, "unlimited")) {
-        if (node_find(rate, "unit") != NULL) {
-            problem(c->problems, node_find(rate, "unit")->place,
+        if (envoy_find(rate, "unit") != NULL) {
+            problem(c->problems, envoy_find(rate, "unit")->place,
                     "found a unit together with 'unlimited: true', expected one of them");
         }
         put_text(c, limit, "rate", TEXT("unlimited"));
         return;
     }
+    if (has_own_rate(rate)) {
+        put_text(c, limit, "algorithm", TEXT("fixed_window"));
+        return;
+    }
     const struct unit *unit = read_unit(c, rate);
-    uint64_t count = read_count(c, rate);
+    uint64_t count = unit != NULL ? read_count(c, rate) : 0;
     if (unit == NULL) {
         put_text(c, limit, "rate", TEXT("0/s")); /* so that nothing else complains of it */
         return;
@@ -313,7 +334,7 @@ static void put_rate(struct conversion *c, const struct node *rate, struct node 
 static void put_replaces(struct conversion *c, const struct node *rate, struct text name,
                          struct node *limit)
 {
-    const struct node *list = node_find(rate, "replaces");
+    const struct node *list = envoy_find(rate, "replaces");
     struct node *names = list != NULL ? envoy_list(c, list->place) : NULL;
     if (names == NULL) {
         return;
@@ -340,7 +361,7 @@ static void put_replaces(struct conversion *c, const struct node *rate, struct t
 /* Sets the keys that the map `weir` has: any key of a limit, which takes precedence. */
 static void put_own(struct conversion *c, const struct node *rate, struct node *limit)
 {
-    const struct node *own = node_find(rate, "weir");
+    const struct node *own = envoy_find(rate, "weir");
     if (own == NULL) {
         return;
     }
@@ -384,8 +405,7 @@ void envoy_add_limit(struct conversion *c, const struct node *rate)
     const struct descriptor *d = c->path[c->depth - 1].descriptor;
     struct place place = d->node->place;
     struct node *limit = envoy_map(c, place, LIMIT_KEYS);
-    bool empty = rate->kind == NODE_SCALAR && rate->scalar.len == 0;
-    if (limit == NULL || empty) {
+    if (limit == NULL) {
         return;
     }
     if (rate->kind != NODE_MAP) {
@@ -393,7 +413,7 @@ void envoy_add_limit(struct conversion *c, const struct node *rate)
         return;
     }
     check_rate_keys(c, rate);
-    const struct node *name = node_find(rate, "name");
+    const struct node *name = envoy_find(rate, "name");
     struct node *unless = make_unless(c, place);
     struct node *key = make_key(c, place);
     envoy_put(c, limit, "name", make_name(c, place));

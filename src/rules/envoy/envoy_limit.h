@@ -37,6 +37,7 @@ struct conversion {
     struct step path[ENVOY_ENTRIES_MAX];
     size_t depth;
     struct node *limits; /* the list that is being made */
+    size_t most;         /* limits of it */
 };
 
 /* Adds the limit of the last descriptor of the path; `rate` is its rate_limit. */
@@ -44,6 +45,9 @@ void envoy_add_limit(struct conversion *c, const struct node *rate);
 
 /* Reports "found <node>, expected <what>". */
 void envoy_unexpected(struct conversion *c, const struct node *node, const char *expected);
+
+/* Returns the value of a key; NULL if the key is absent or its value is a null, such as ~. */
+const struct node *envoy_find(const struct node *map, const char *name);
 
 /* Reads a key that is true or false; false if it is absent. */
 bool envoy_read_bool(struct conversion *c, const struct node *map, const char *name);

@@ -104,11 +104,12 @@ static int add_limit(struct config *config, struct limit_config *limit)
     return 0;
 }
 
-static void read_limit(struct reader *r, const struct node *node)
+/* Reads a limit. Returns false if there are too many. */
+static bool read_limit(struct reader *r, const struct node *node)
 {
     struct limit_config *limit = limit_read(r, node);
     if (limit == NULL) {
-        return;
+        return true;
     }
     size_t same = find_limit(r->config, limit->name);
     if (same < r->config->limits_count) {
@@ -119,9 +120,11 @@ static void read_limit(struct reader *r, const struct node *node)
     } else if (r->config->limits_count == CONFIG_LIMITS_MAX) {
         problem(r->problems, node->place, "found too many limits, expected at most %d",
                 CONFIG_LIMITS_MAX);
+        return false;
     } else if (add_limit(r->config, limit) != 0) {
         r->source->arena.failed = true;
     }
+    return true;
 }
 
 static void read_limits(struct reader *r, const struct field *f, const struct node *node,
@@ -135,8 +138,8 @@ static void read_limits(struct reader *r, const struct field *f, const struct no
         return;
     }
     r->config->limits_written += node->count;
-    for (size_t i = 0; i < node->count; i++) {
-        read_limit(r, node->items[i]);
+    for (size_t i = 0; i < node->count && read_limit(r, node->items[i]);) {
+        i++;
     }
 }
 
@@ -258,7 +261,8 @@ static void convert(const struct config *config, struct source *source, struct p
 {
     unsigned before = problems->errors;
     const struct node *root = source->root;
-    struct node *converted = envoy_convert(&source->arena, root, &source->domain, problems);
+    struct node *converted =
+        envoy_convert(&source->arena, root, CONFIG_LIMITS_MAX + 1, &source->domain, problems);
     source->root = converted;
     source->damaged = source->damaged || problems->errors > before;
     for (size_t i = 0; i < config->sources_count; i++) {
@@ -321,6 +325,10 @@ static int read_texts(struct config *config, const char *name, struct problems *
         }
     }
     attributes_check(config, problems);
+    for (size_t i = 0; config->limits_count == config->limits_written && i < config->limits_count;
+         i++) { /* a limit that was refused may have the name */
+        replaces_check(config, config->limits[i], problems);
+    }
     return finish_reading(config, name, problems);
 }
 
@@ -509,7 +517,7 @@ int config_put(const struct config *config, struct text yaml, struct config *nex
     int e = share(config, at, next);
     size_t before = next->limits_count;
     if (e == 0 && node != NULL) {
-        read_limit(&r, node);
+        (void)read_limit(&r, node);
     }
     if (e != 0 || source->arena.failed) {
         e = WEIR_ENOMEM;
@@ -517,6 +525,7 @@ int config_put(const struct config *config, struct text yaml, struct config *nex
         e = WEIR_ERULES;
     } else {
         move_last(next, at);
+        replaces_check(next, next->limits[at], problems);
         e = finish_reading(next, file, problems);
     }
     source_release(source);

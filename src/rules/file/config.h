@@ -486,4 +486,11 @@ uint64_t config_bytes(const struct config *config, struct problems *problems);
 /* Reports problems of the rules as a whole; `name` is their path. Returns 0 or WEIR_ERULES. */
 int config_check(const struct config *config, const char *name, struct problems *problems);
 
+/*
+ * Reports the names in `replaces` of a limit that no limit has. A limit of a file for Envoy's reference
+ * server, which ignores them, gets a warning, and its list does not keep them.
+ */
+void replaces_check(const struct config *config, struct limit_config *limit,
+                    struct problems *problems);
+
 #endif

@@ -3,6 +3,7 @@
 #include "rules/file/adhoc.h"
 #include "rules/file/consistency.h"
 #include "rules/yaml/document.h"
+#include "rules/value/suggest.h"
 #include "rules/file/limits.h"
 
 static uint64_t limits_bytes(const struct config *config, struct problems *problems)
@@ -141,6 +142,44 @@ static void check_sandbox(const struct config *config, struct problems *problems
                 "fewer limits at a time",
                 all_wild_bytes(config), CONFIG_SANDBOX_WILD);
     }
+}
+
+/* Returns whether a limit has the name, or the label. Offers all names for a suggestion. */
+static bool is_name(const struct config *config, struct text name, struct suggestion *s)
+{
+    for (size_t i = 0; i < config->limits_count; i++) {
+        const struct limit_config *limit = config->limits[i];
+        if (text_equal(limit->name, name) || text_equal(limit->label, name)) {
+            return true;
+        }
+        suggest_offer(s, limit->name.at);
+        if (limit->label.len > 0) {
+            suggest_offer(s, limit->label.at);
+        }
+    }
+    return false;
+}
+
+void replaces_check(const struct config *config, struct limit_config *limit,
+                    struct problems *problems)
+{
+    bool envoy = limit->source->domain.len > 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < limit->replaces.count; i++) {
+        struct text name = limit->replaces.at[i];
+        struct suggestion s = suggest_begin(name);
+        if (is_name(config, name, &s)) {
+            limit->replaces.at[kept++] = name;
+            continue;
+        }
+        (envoy ? warning : problem)(
+            problems, limit->place,
+            "found '%.*s' in 'replaces' of limit '%.*s', expected the name or label of another "
+            "limit%s%s%s",
+            TEXT_CUT(name, 64), TEXT_ARGS(limit->name), s.nearest != NULL ? "; did you mean '" : "",
+            s.nearest != NULL ? s.nearest : "", s.nearest != NULL ? "'?" : "");
+    }
+    limit->replaces.count = kept;
 }
 
 static bool first_of_group(const struct config *config, size_t i)

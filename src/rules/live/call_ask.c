@@ -157,17 +157,18 @@ static void ask_alone(struct call_part *part)
 
 static void begin_alone(struct call *call)
 {
-    for (size_t i = 0; i < call->parts_count && call->error == 0 && !call->denied; i++) {
+    bool each = call->charge == CHARGE_EACH;
+    for (size_t i = 0; i < call->parts_count && call->error == 0 && (each || !call->denied); i++) {
         struct call_part *part = call->parts[i];
         if (!is_asked(part)) {
             continue;
         }
-        if (part->role == PART_OVERRIDE) {
+        if (part->role == PART_OVERRIDE && !each) {
             ask_part(part, REMOTE_PEEK, part->remote.cost);
         } else if (part->role == PART_LOOK) {
             ask_part(part, REMOTE_PEEK, rate_cost(part->bound.kind, 1));
         } else if (part->role == PART_QUOTA ||
-                   (part->role == PART_ENFORCED && call->charge == CHARGE_EACH)) {
+                   (each && (part->role == PART_ENFORCED || part->role == PART_OVERRIDE))) {
             ask_alone(part);
         }
     }
@@ -331,7 +332,7 @@ static void finish_part(struct call_part *part)
         }
         break;
     case PART_OVERRIDE:
-        if (!call->denied) {
+        if (!call->denied && call->charge == CHARGE_TOGETHER) {
             ask_part(part, REMOTE_CHECK, cost);
         } else if (!part->answered) {
             ask_part(part, REMOTE_PEEK, cost);

@@ -8,14 +8,15 @@
  *
  *   1  Parts that can deny the call and cannot be charged together with others: limits in quota_mode
  *      are asked one by one; overrides, and limits of questions without units, are peeked at. With
- *      `charge: each` all enforced limits are asked here, one by one, and a denied one uses up what
- *      is left.
+ *      `charge: each` all enforced limits and overrides are asked here, one by one, also if a list
+ *      denies the call, and a denied one uses up what is left.
  *   2  All enforced limits, together: they are charged all or not at all. This is left out if the
  *      call is denied already.
- *   3  The rest: overrides and shadow limits are charged if the call is allowed, units are given
- *      back, and so are those of limits in quota_mode if the call is denied. Parts whose numbers the
- *      stages before did not tell are peeked at. An error of a part that can no longer change the
- *      verdict does not fail the call; its question is told of no limit.
+ *   3  The rest: overrides and shadow limits are charged if the call is allowed (with `charge: each`
+ *      shadow limits always are), units are given back, and so are those of limits in quota_mode if
+ *      the call is denied. Parts whose numbers the stages before did not tell are peeked at. An error
+ *      of a part that can no longer change the verdict does not fail the call; its question is told
+ *      of no limit.
  *
  * A stage ends when all its parts have answered. If a fleet decides some of them, answers come later,
  * on the thread that asked (call->where), which is why no counter here is atomic. The next stage

@@ -202,7 +202,7 @@ static int add_matches(const struct gathering *g)
         refuse(g, WEIR_REASON_MISSING, matches.refused->config);
         return 0;
     }
-    g->ask.tally->unmatched += matches.enforced_count == 0 && matches.shadow_count == 0;
+    g->ask.tally->unmatched += matches.enforced_count == 0;
     for (size_t i = 0; e == 0 && i < matches.enforced_count; i++) {
         e = add_rule(g, matches.enforced[i]);
     }

@@ -35,8 +35,8 @@ enum rls_unit rls_unit_of(uint64_t period_ns)
 static int check_descriptor(const struct rls_descriptor *d, size_t number, struct weir_error *error)
 {
     if (d->count == 0 || d->count > RLS_ENTRIES_MAX) {
-        return fail(error, WEIR_EINVAL, "descriptors[%zu].entries: found %zu, expected 1 to %d",
-                    number, d->count, RLS_ENTRIES_MAX);
+        return fail(error, WEIR_EINVAL, "descriptors[%zu].entries: found %s, expected 1 to %d",
+                    number, d->count == 0 ? "none" : "more", RLS_ENTRIES_MAX);
     }
     for (size_t i = 0; i < d->count; i++) {
         if (d->entries[i].key.len == 0) {
@@ -59,8 +59,8 @@ static int check(const struct rls_ask *ask, struct weir_error *error)
         return fail(error, WEIR_EINVAL, "domain: found an empty text, expected a domain");
     }
     if (ask->count == 0 || ask->count > CALL_MAX) {
-        return fail(error, WEIR_EINVAL, "descriptors: found %zu, expected 1 to %d", ask->count,
-                    CALL_MAX);
+        return fail(error, WEIR_EINVAL, "descriptors: found %s, expected 1 to %d",
+                    ask->count == 0 ? "none" : "more", CALL_MAX);
     }
     int e = 0;
     for (size_t i = 0; e == 0 && i < ask->count; i++) {

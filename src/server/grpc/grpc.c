@@ -106,16 +106,28 @@ static int count_frame(nghttp2_session *h2, struct connection *c)
     if (s->frames == 0) {
         connection_tell(c, &limit, LEVEL_WARNING, "connection ended",
                         "it sent too many frames for its calls");
-        return nghttp2_session_terminate_session(h2, NGHTTP2_ENHANCE_YOUR_CALM);
+        (void)nghttp2_session_terminate_session(h2, NGHTTP2_ENHANCE_YOUR_CALM);
+        return NGHTTP2_ERR_CALLBACK_FAILURE; /* consume() reads no further, and ends the connection */
     }
     s->frames--;
     return 0;
 }
 
-/* nghttp2 calls this for every frame but DATA, which on_frame() counts. */
+/* nghttp2 calls this for every frame. DATA is counted by on_frame(), after the call that it ends. */
 static int on_begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *head, void *arg)
 {
     return head->type != NGHTTP2_DATA ? count_frame(h2, arg) : 0;
+}
+
+/* Ignores a frame of a type that is not known. on_begin_frame() has counted it. */
+static int ignore_extension(nghttp2_session *h2, void **payload, const nghttp2_frame_hd *head,
+                            void *arg)
+{
+    (void)h2;
+    (void)payload;
+    (void)head;
+    (void)arg;
+    return NGHTTP2_ERR_CANCEL;
 }
 
 static int on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
@@ -199,6 +211,10 @@ static void make_shared(void)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_stream_close);
+    nghttp2_session_callbacks_set_unpack_extension_callback(callbacks, ignore_extension);
+    for (unsigned type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++) {
+        nghttp2_option_set_user_recv_extension_type(options, (uint8_t)type);
+    }
     nghttp2_option_set_no_closed_streams(options, 1); /* only priorities need closed streams */
 }
 
@@ -217,6 +233,12 @@ static bool open_session(struct connection *c)
            nghttp2_submit_settings(s->h2, NGHTTP2_FLAG_NONE, settings, 2) == 0;
 }
 
+/* Returns whether the session has calls, or may get more. */
+static bool goes_on(const struct grpc_session *s)
+{
+    return nghttp2_session_want_read(s->h2) != 0 || nghttp2_session_want_write(s->h2) != 0;
+}
+
 void grpc_put_frames(struct connection *c)
 {
     struct grpc_session *s = grpc_session_of(c);
@@ -226,6 +248,7 @@ void grpc_put_frames(struct connection *c)
         buffer_put(&c->worker->replies, (struct text){(const char *)bytes, (size_t)n});
     }
     c->worker->replies.full = c->worker->replies.full || n < 0;
+    c->ending = c->ending || !goes_on(s); /* an answer that came later may have been the last */
 }
 
 /* Answers a client that speaks HTTP/1, for which the first bytes of HTTP/2 are a malformed reply. */
@@ -260,8 +283,7 @@ static int64_t consume(struct connection *c, struct text input)
             s->h2, n == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_PROTOCOL_ERROR);
     }
     grpc_put_frames(c);
-    bool goes_on = nghttp2_session_want_read(s->h2) != 0 || nghttp2_session_want_write(s->h2) != 0;
-    return n < 0 || !goes_on ? CONNECTION_CLOSE : (int64_t)input.len;
+    return n < 0 || !goes_on(s) ? CONNECTION_CLOSE : (int64_t)input.len;
 }
 
 /* Tells the client that the connection ends: first that it should begin no more calls here, and at

@@ -3,6 +3,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
+#include "base/maths.h"
 #include "server/grpc/grpc.h"
 #include "server/net/penalty.h"
 #include "wire/credentials.h"
@@ -30,7 +31,7 @@ static bool read_timeout(struct text value, uint64_t *ns)
     }
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (units[i].unit == value.at[value.len - 1]) {
-            *ns = n * units[i].ns; /* at most 10^8 hours: it fits */
+            *ns = n <= UINT64_MAX / units[i].ns ? n * units[i].ns : UINT64_MAX;
             return true;
         }
     }
@@ -75,7 +76,7 @@ void grpc_take_field(struct grpc_call *call, struct text name, struct text value
     } else if (text_is(name, "grpc-encoding")) {
         call->compressed = !text_is(value, "identity");
     } else if (text_is(name, "grpc-timeout") && read_timeout(value, &timeout_ns)) {
-        call->deadline_ns = clock_boot_ns() + timeout_ns;
+        call->deadline_ns = add_sat(clock_boot_ns(), timeout_ns);
     } else if (text_is(name, "authorization")) {
         take_secret(call, value, none);
     } else if (text_is(name, "weir-secret")) {
@@ -254,6 +255,12 @@ void grpc_fail(struct grpc_call *call, int e, const struct weir_error *error)
                 answer_words_of_error(e, error));
 }
 
+/* Returns whether the client no longer waits for the reply. */
+static bool is_late(const struct grpc_call *call)
+{
+    return call->deadline_ns != UINT64_MAX && clock_boot_ns() > call->deadline_ns;
+}
+
 /* ---- answers that come later ---- */
 
 struct asker grpc_asker(const struct grpc_call *call)
@@ -278,7 +285,7 @@ struct grpc_call *grpc_resume(struct pending *p)
     struct grpc_call *call = nghttp2_session_get_stream_user_data(h2, p->wire.stream);
     if (call != NULL) {
         call->answered = false;
-        if (clock_boot_ns() > call->deadline_ns) {
+        if (is_late(call)) {
             grpc_refuse(call, REQUEST_ERROR, GRPC_DEADLINE_EXCEEDED,
                         "the store answered after the deadline of the call");
             grpc_put_frames(p->connection);
@@ -382,6 +389,9 @@ void grpc_run(struct grpc_call *call)
     } else if (len != body.len - PREFIX) {
         grpc_refuse(call, REQUEST_ERROR, GRPC_INTERNAL,
                     "found no message, several, or one that is cut short; expected exactly one");
+    } else if (is_late(call)) {
+        grpc_refuse(call, REQUEST_ERROR, GRPC_DEADLINE_EXCEEDED,
+                    "the message came after the deadline of the call; nothing was taken");
     } else {
         call->method->run(call, text_after(body, PREFIX));
     }

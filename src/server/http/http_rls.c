@@ -128,7 +128,11 @@ static int read_unit(const struct reading *r, struct text name, struct text valu
     for (*unit = 0; e == 0 && *unit < RLS_UNITS && !text_is(word, rls_unit_names[*unit]);) {
         (*unit)++;
     }
-    return e;
+    return e == 0 && *unit == RLS_UNITS
+               ? fail(r->error, WEIR_EINVAL,
+                      "unit: found '%.*s', expected SECOND, MINUTE, HOUR, DAY, WEEK, MONTH or YEAR",
+                      TEXT_CUT(word, 64))
+               : e;
 }
 
 static int read_override(const struct reading *r, struct text name, struct text value, void *to)

@@ -26,6 +26,7 @@ ERRORS = [
     ("a unit that there is not", HEAD + "{key: a, rate_limit: {unit: §fortnight, requests_per_unit: 1}}\n", "fortnight", "second",
      "year"),
     ("no unit", HEAD + "{key: a, rate_limit: ¶{requests_per_unit: 1}}\n", "unit"),
+    ("no count", HEAD + "{key: a, rate_limit: §{unit: day}}\n", "no requests_per_unit", "4294967295"),
     ("a unit of something unlimited", HEAD + "{key: a, rate_limit: {¶unit: day, unlimited: true}}\n", "unit", "unlimited"),
     ("a count below 0", HEAD + "{key: a, rate_limit: {unit: day, requests_per_unit: §-1}}\n", "-1", "4294967295"),
     ("a count that is too large", HEAD + "{key: a, rate_limit: {unit: day, requests_per_unit: §4294967296}}\n", "4294967296",
@@ -76,6 +77,15 @@ def each_mistake_is_refused_with_its_place_and_what_was_expected():
         except AssertionError as e:
             failed.append("%s: %s" % (what, e))
     assert not failed, "\n".join(failed)
+
+
+def a_name_that_replaces_nothing_is_told_and_changes_nothing():
+    w = World({"shop.yaml": HEAD + "{key: user, rate_limit: {unit: year, requests_per_unit: 5, replaces: [{name: none}]}}\n"})
+    w.expect("shop", "user=x -> OK: OK 4 of 5/YEAR")
+    done = convert(w.config)
+    assert done.returncode == 0 and "found 'none' in 'replaces'" in done.stderr and "replaces" not in done.stdout, done
+    log = w.close()
+    assert "shop.yaml:3:" in log and "found 'none' in 'replaces'" in log, log
 
 
 def a_domain_in_two_files_names_both_and_all_mistakes_are_told_at_once():

@@ -68,6 +68,21 @@ def with_charge_each_a_descriptor_is_charged_even_if_another_denies():
     w.close()
 
 
+def with_charge_each_a_limit_of_a_descriptor_is_charged_too_here_and_in_a_store():
+    rules = ["envoy: {charge: each}\n"]
+    if shutil.which("redis-server") is not None:
+        redis, url = start_redis(World.scratch())
+        rules.append(rules[0] + "store: {url: '%s', deadline: 10s}\n" % url)
+    for text in rules:
+        w = World(FILES, rules=text)
+        until("the store is there", lambda: "store" not in text or "the store is there" in w.server.log())
+        w.expect("shop", "one=o @3/YEAR | user=o *9 -> OVER: OK 2 of 3/YEAR | OVER 0 of 5/YEAR",
+                 "one=o *3 @3/YEAR | user=p -> OVER: OVER 0 of 3/YEAR | OK 4 of 5/YEAR",
+                 "one=o *0 @3/YEAR -> OVER: OVER 0 of 3/YEAR",
+                 "one=o @0/YEAR | user=p -> OVER: OVER 0 of 0/YEAR | OK 3 of 5/YEAR", "user=p *0 -> OK: OK 3 of 5/YEAR")
+        w.close()
+
+
 def a_descriptor_that_is_there_twice_counts_twice():
     w = World(FILES)
     assert w.call("shop", "user=d | user=d").overall_code == rls.RateLimitResponse.OK
@@ -224,6 +239,9 @@ def the_service_can_be_asked_in_json_over_http():
     for bad in ("", "[]", "{", '{"domain": ""}', '{"domain": "shop"}', '{"domain": 5, "descriptors": []}',
                 '{"domain": "shop", "descriptors": [{"entries": [{"key": ""}]}]}', json.dumps({**ask, "nothing": 1})):
         assert post(w, "/json", bad)[0] == 400, bad
+    ask["descriptors"][2]["limit"]["unit"] = "hour"
+    status, got = post(w, "/json", json.dumps(ask))
+    assert status == 400 and "unit: found 'hour', expected SECOND, MINUTE" in got["detail"], got
     w.expect("shop", "user=json *0 -> OK: OK 3 of 5/YEAR")
     w.close()
 

@@ -14,8 +14,7 @@ An answer is the overall code and a status for each descriptor, such as `OVER: O
 """
 import atexit, os, re, shutil, sys, tempfile
 
-import grpc
-import grpc_tools
+import grpc, grpc_tools
 from grpc_tools import protoc
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -25,8 +24,9 @@ from running import PATIENCE, Server
 SOURCES = [os.path.join(PROTO, "envoy", name) for name in (
     "service/ratelimit/v3/rls.proto", "extensions/common/ratelimit/v3/ratelimit.proto", "type/v3/ratelimit_unit.proto",
     "config/core/v3/base.proto")]
-GOOGLE = os.path.join(os.path.dirname(grpc_tools.__file__), "_proto")  # google/protobuf, which these import
-assert protoc.main(["protoc", "-I" + PROTO, "-I" + GOOGLE, "--python_out=" + MADE, "--grpc_python_out=" + MADE, *SOURCES]) == 0
+WELL_KNOWN = os.path.join(os.path.dirname(grpc_tools.__file__), "_proto")  # google/protobuf, also without libprotobuf-dev
+assert protoc.main(["protoc", "-I" + PROTO, "-I" + WELL_KNOWN, "--python_out=" + MADE, "--grpc_python_out=" + MADE,
+                    *SOURCES]) == 0
 from envoy.service.ratelimit.v3 import rls_pb2 as rls, rls_pb2_grpc
 from envoy.type.v3 import ratelimit_unit_pb2
 

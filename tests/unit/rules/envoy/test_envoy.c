@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "rules/envoy/envoy.h"
+#include "rules/file/config.h"
 #include "support/engine/unit_limiter.h"
 #include "support/rules/loading.h"
 
@@ -148,8 +149,9 @@ static void limits_of_nothing_and_without_end_are_rates(void **state)
 {
     assert_string_equal(shown(FILE_OF("- {key: k, rate_limit: {unlimited: true}}\n"), 0, "rate"),
                         "unlimited");
-    assert_string_equal(shown(FILE_OF("- {key: k, rate_limit: {unit: day}}\n"), 0, "rate"),
-                        "0/day");
+    assert_string_equal(
+        shown(FILE_OF("- {key: k, rate_limit: {unit: day, requests_per_unit: 0}}\n"), 0, "rate"),
+        "0/day");
     assert_string_equal(shown(FILE_OF("- {key: k, rate_limit: {unlimited: no, unit: second,"
                                       " requests_per_unit: 4294967295}}\n"),
                               0, "rate"),
@@ -164,7 +166,7 @@ static void modes_and_names_are_keys_of_the_limit(void **state)
                 "- {key: c, quota_mode: on, rate_limit: {name: c, unlimited: true}}\n");
     assert_string_equal(shown(yaml, 0, "shadow"), "true");
     assert_string_equal(shown(yaml, 0, "label"), "'A b'");
-    assert_string_equal(shown(yaml, 0, "replaces"), "[c, x]");
+    assert_string_equal(shown(yaml, 0, "replaces"), "[c]"); /* no limit has the name x */
     assert_string_equal(shown(yaml, 1, "quota_mode"), "true");
     assert_string_equal(shown(yaml, 1, "shadow"), "false");
 }
@@ -179,6 +181,45 @@ static void keys_of_weir_take_precedence(void **state)
     assert_string_equal(shown(yaml, 0, "rate"), "7/week");
     assert_string_equal(shown(yaml, 0, "burst"), "3");
     assert_string_equal(shown(yaml, 0, "max_keys"), "20");
+}
+
+static void names_that_no_limit_has_are_told_and_not_kept(void **state)
+{
+    static const char yaml[] = FILE_OF(
+        "- {key: a, rate_limit: {name: main, unit: day, requests_per_unit: 1}}\n"
+        "- {key: b, rate_limit: {replaces: [{name: mian}, {name: main}], unlimited: true}}\n");
+    assert_string_equal(
+        loading_told_of(yaml),
+        "4:3: warning: found 'mian' in 'replaces' of limit 'd.b', expected the name or "
+        "label of another limit; did you mean 'main'?\n");
+    assert_string_equal(shown(yaml, 1, "replaces"), "[main]");
+}
+
+static void a_rate_of_weir_needs_no_unit(void **state)
+{
+    static const char yaml[] = FILE_OF("- {key: a, rate_limit: {weir: {rate: 20/90s}}}\n");
+    assert_string_equal(loading_told_of(yaml), "");
+    assert_string_equal(shown(yaml, 0, "rate"), "20/90s");
+    assert_string_equal(shown(yaml, 0, "algorithm"), "fixed_window");
+}
+
+static void a_null_is_as_if_the_key_were_absent(void **state)
+{
+    static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+    for (size_t i = 0; i < sizeof nulls / sizeof nulls[0]; i++) {
+        char yaml[500];
+        const char *n = nulls[i];
+        (void)snprintf(yaml, sizeof yaml,
+                       FILE_OF("- {key: a, value: %s, rate_limit: {unit: day, requests_per_unit: 1,"
+                               " unlimited: %s, name: %s, replaces: %s, weir: %s}}\n"
+                               "- {key: b, rate_limit: %s, descriptors: %s, shadow_mode: %s}\n"),
+                       n, n, n, n, n, n, n, n);
+        assert_string_equal(loading_told_of(yaml), "");
+        assert_string_equal(shown(yaml, 0, "key"), "[value_1]");
+        assert_string_equal(shown(yaml, 0, "label"), "");
+    }
+    assert_string_equal(shown(FILE_OF("- {key: a, value: 'null', " LIMIT "}\n"), 0, "when"),
+                        "{value_1: [null], descriptor: [a], domain: [d]}");
 }
 
 /* ---- names ---- */
@@ -258,7 +299,7 @@ static void each_mistake_is_told_once_at_its_place(void **state)
         {FILE_OF("- x\n"), "3:3: found 'x', expected a map with 'key'"},
         {FILE_OF("- {value: x}\n"), "3:3: found "},
         {FILE_OF("- {key: a, value: [x]}\n"), "3:19: found a list, expected a text"},
-        {FILE_OF("- {key: a, rate_limit: {unit: day, name: [b]}}\n"),
+        {FILE_OF("- {key: a, rate_limit: {unit: day, name: [b], requests_per_unit: 1}}\n"),
          "3:42: found a list, expected a text"},
         {FILE_OF("- {key: a, valeu: x}\n"), "3:12: found the unknown key 'valeu'; did you mean"},
         {FILE_OF("- {key: a, value: 'file:x', " LIMIT "}\n"), "3:19: found 'file:x', expected"},
@@ -268,6 +309,14 @@ static void each_mistake_is_told_once_at_its_place(void **state)
         {FILE_OF("- {key: a, shadow_mode: 1}\n"), "3:25: found '1', expected true or false"},
         {FILE_OF("- {key: a, rate_limit: 5}\n"), "3:24: found '5', expected a map with unit"},
         {FILE_OF("- {key: a, rate_limit: {}}\n"), "3:24: found no unit"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day}}\n"),
+         "3:24: found no requests_per_unit, expected a whole number from 0 to 4294967295"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: }}\n"),
+         "3:24: found no requests_per_unit"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: 010}}\n"),
+         "3:55: found '010', expected a whole number that does not begin with 0"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, weir: {max_keys: 3}}}\n"),
+         "3:24: found no requests_per_unit"},
         {FILE_OF("- {key: a, rate_limit: {unit: fortnight}}\n"), "3:31: found 'fortnight', exp"},
         {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: -1}}\n"),
          "3:55: found '-1', expected a whole number"},
@@ -275,15 +324,20 @@ static void each_mistake_is_told_once_at_its_place(void **state)
          "3:55: found '4294967296', expected a whole number"},
         {FILE_OF("- {key: a, rate_limit: {unit: day, unlimited: true}}\n"),
          "3:31: found a unit together with"},
-        {FILE_OF("- {key: a, rate_limit: {unlimited: maybe, unit: day}}\n"), "3:36: found 'maybe'"},
-        {FILE_OF("- {key: a, rate_limit: {unit: day, burst: 3}}\n"), "3:36: found 'burst', exp"},
-        {FILE_OF("- {key: a, rate_limit: {unit: day, replaces: b}}\n"),
+        {FILE_OF("- {key: a, rate_limit: {unlimited: maybe, unit: day, requests_per_unit: 1}}\n"),
+         "3:36: found 'maybe'"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, burst: 3, requests_per_unit: 1}}\n"),
+         "3:36: found 'burst', exp"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, replaces: b, requests_per_unit: 1}}\n"),
          "3:46: found 'b', expected"},
-        {FILE_OF("- {key: a, rate_limit: {unit: day, replaces: [b]}}\n"), "3:47: found 'b', exp"},
-        {FILE_OF("- {key: a, rate_limit: {unit: day, name: b, replaces: [{name: b}]}}\n"),
+        {FILE_OF("- {key: a, rate_limit: {unit: day, replaces: [b], requests_per_unit: 1}}\n"),
+         "3:47: found 'b', exp"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, name: b, replaces: [{name: b}], "
+                 "requests_per_unit: 1}}\n"),
          "3:63: found 'b', expected the name of another limit"},
-        {FILE_OF("- {key: a, rate_limit: {unit: day, weir: 3}}\n"), "3:42: found '3', expected"},
-        {FILE_OF("- {key: a, rate_limit: {unit: day, weir: {cots: 3}}}\n"),
+        {FILE_OF("- {key: a, rate_limit: {unit: day, weir: 3, requests_per_unit: 1}}\n"),
+         "3:42: found '3', expected"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, weir: {cots: 3}, requests_per_unit: 1}}\n"),
          "3:43: unknown key 'cots'"},
         {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: 9, weir: {burst: 3}}}\n"),
          "3:65: found 'burst'"},
@@ -322,19 +376,31 @@ static void entries_may_be_ten_and_no_more(void **state)
     }
 }
 
-static void a_file_with_thousands_of_values_loads(void **state)
+/* Returns a file with a limit for each of `values` values, and one for the others. */
+static char *file_with_values(unsigned values)
 {
-    enum { VALUES = 4095 };
     char *yaml = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&yaml, &size);
     assert_non_null(out);
-    (void)fputs(FILE_OF("- {key: k, rate_limit: {unit: day, weir: {max_keys: 1}}}\n"), out);
-    for (unsigned i = 0; i < VALUES; i++) {
+    (void)fputs(
+        FILE_OF("- {key: k, rate_limit: {unit: day, requests_per_unit: 0, weir: {max_keys: 1}}}\n"),
+        out);
+    for (unsigned i = 0; i < values; i++) {
         (void)fprintf(out, "- {key: k, value: v%u, " LIMIT "}\n", i);
     }
     (void)fclose(out);
+    return yaml;
+}
+
+static void a_file_with_thousands_of_values_loads_and_too_many_are_told_once(void **state)
+{
+    char *yaml = file_with_values(CONFIG_LIMITS_MAX - 1);
     assert_string_equal(loading_told_of(yaml), "");
+    free(yaml);
+    yaml = file_with_values(3 * CONFIG_LIMITS_MAX);
+    assert_string_equal(loading_told_of(yaml),
+                        "4099:3: found too many limits, expected at most 4096\n");
     free(yaml);
 }
 
@@ -351,13 +417,16 @@ int main(void)
         cmocka_unit_test(limits_of_nothing_and_without_end_are_rates),
         cmocka_unit_test(modes_and_names_are_keys_of_the_limit),
         cmocka_unit_test(keys_of_weir_take_precedence),
+        cmocka_unit_test(a_rate_of_weir_needs_no_unit),
+        cmocka_unit_test(a_null_is_as_if_the_key_were_absent),
+        cmocka_unit_test(names_that_no_limit_has_are_told_and_not_kept),
         cmocka_unit_test(a_name_tells_the_way),
         cmocka_unit_test(names_that_were_changed_or_are_taken_end_with_a_hash),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(a_name_that_another_limit_has_with_its_hash_is_not_used_twice),
         cmocka_unit_test(each_mistake_is_told_once_at_its_place),
         cmocka_unit_test(entries_may_be_ten_and_no_more),
-        cmocka_unit_test(a_file_with_thousands_of_values_loads),
+        cmocka_unit_test(a_file_with_thousands_of_values_loads_and_too_many_are_told_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

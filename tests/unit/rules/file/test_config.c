@@ -101,7 +101,7 @@ static void paths_of_a_list_are_read_in_its_order(void **state)
 {
     loading_write(folder, "b.yml", "limits: [{name: first, key: [], rate: 1/h}]");
     loading_write(folder, "a.yml",
-                  "domain: d\ndescriptors: [{key: second, rate_limit: {unit: day}}]");
+                  "domain: d\ndescriptors: [{key: second, rate_limit: {unlimited: true}}]");
     char *shown = loading_show_file(of_paths("b.yml", "a.yml"));
     const char *first = strstr(shown, "- name: first");
     assert_non_null(first);

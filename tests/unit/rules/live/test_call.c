@@ -172,6 +172,7 @@ static void a_shadow_limit_never_denies_and_is_charged_only_for_calls_that_pass(
     assert_int_equal(stats_of(rules).shadow_denied, 1);
     assert_string_equal(told(rules, "s=x"), "allow -: allow 0");
     assert_int_equal(stats_of(rules).shadow_denied, 2);
+    assert_int_equal(stats_of(rules).unmatched, 4); /* shadow limits do not count as limits */
     weir_rules_close(rules);
 }
 
@@ -275,6 +276,22 @@ static void an_override_is_charged_only_if_the_call_passes(void **state)
     assert_string_equal(told_with(rules, w, false, "2/k +0; b=x"),
                         "deny override: deny 0, allow 1");
     assert_string_equal(told_with(rules, w, false, "0/k; b=x"), "never -: never 0, allow 1");
+    weir_close(w);
+    weir_rules_close(rules);
+}
+
+static void an_override_that_is_charged_each_loses_what_a_denied_call_asked_for(void **state)
+{
+    struct weir_rules *rules = rules_open("envoy: {charge: each}\n" LETTERS);
+    struct weir *w = open_builtin();
+    assert_string_equal(told_with(rules, w, false, "2/k; a=x +2"), "deny a: allow 1, deny 0");
+    assert_string_equal(told_with(rules, w, false, "2/k +2; b=x"),
+                        "deny override: deny 0, allow 1");
+    assert_string_equal(told_with(rules, w, false, "2/k; b=x"), "deny override: deny 0, allow 0");
+    assert_string_equal(told_with(rules, w, false, "3/l; 3/l; d=x"),
+                        "allow override: allow 2, allow 1, allow 3");
+    assert_string_equal(told_with(rules, w, false, "0/k; c=x"), "never -: never 0, allow 2");
+    assert_string_equal(told_with(rules, w, false, "c=x +0"), "allow c: allow 2");
     weir_close(w);
     weir_rules_close(rules);
 }
@@ -549,6 +566,7 @@ int main(void)
         cmocka_unit_test(limits_that_are_charged_each_lose_what_a_denied_call_asked_for),
         cmocka_unit_test(a_queue_is_never_used_by_a_call_because_nobody_would_wait),
         cmocka_unit_test(an_override_is_charged_only_if_the_call_passes),
+        cmocka_unit_test(an_override_that_is_charged_each_loses_what_a_denied_call_asked_for),
         cmocka_unit_test(an_override_that_is_named_twice_is_charged_once_for_both),
         cmocka_unit_test(a_built_in_limit_in_shadow_mode_denies_nothing),
         cmocka_unit_test(an_override_without_a_built_in_limit_is_an_error),

@@ -337,7 +337,7 @@ static size_t put_conditions(char *to, const char *name)
     return n + (size_t)sprintf(to + n, "}");
 }
 
-static void put_limit(char *to, unsigned i)
+static void put_limit(char *to, unsigned i, unsigned limits)
 {
     static const char *const keys[] = {"", "user", "user|ip", "plan", "user, plan"};
     size_t n = (size_t)sprintf(to, "  - {name: l%u, key: [%s], rate: 1M/s", i, one_of(keys, 5));
@@ -346,7 +346,7 @@ static void put_limit(char *to, unsigned i)
     n += (size_t)sprintf(to + n, "%s", below(4) == 0 ? ", shadow: true" : "");
     n += (size_t)(below(3) == 0 ? sprintf(to + n, ", group: g%u", below(3)) : 0);
     n += (size_t)sprintf(to + n, "%s", below(12) == 0 ? ", on_missing: deny" : "");
-    unsigned other = below(8);
+    unsigned other = below(limits);
     n += (size_t)(other != i && below(4) == 0 ? sprintf(to + n, ", replaces: [l%u]", other) : 0);
     (void)sprintf(to + n, ", max_keys: 10}\n");
 }
@@ -363,7 +363,7 @@ static void make_rules(unsigned limits, char *yaml)
     }
     (void)strcat(yaml, "limits:\n");
     for (unsigned i = 0; i < limits; i++) {
-        put_limit(yaml + strlen(yaml), i);
+        put_limit(yaml + strlen(yaml), i, limits);
     }
 }
 

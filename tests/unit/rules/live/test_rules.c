@@ -114,7 +114,7 @@ static void a_limit_replaces_others_by_name_or_label(void **state)
                                       "- {name: b, when: {b: x}, key: [], rate: 2/s, label: B,"
                                       " replaces: [a]}\n"
                                       "- {name: c, when: {c: x}, key: [], rate: 3/s,"
-                                      " replaces: [B, none]}\n"
+                                      " replaces: [B]}\n"
                                       "- {name: d, when: {d: x}, key: [], rate: 4/s,"
                                       " replaces: [e]}\n"
                                       "- {name: e, when: {e: x}, key: [], rate: 5/s,"
@@ -131,6 +131,22 @@ static void a_limit_replaces_others_by_name_or_label(void **state)
     assert_non_null(rules_complaint("limits: [{name: a, key: [], rate: 1/s, replaces: [a]}]"));
     assert_non_null(
         rules_complaint("limits: [{name: a, label: b, key: [], rate: 1/s, replaces: [b]}]"));
+}
+
+static void a_limit_cannot_replace_a_name_that_no_limit_has(void **state)
+{
+    static const char refused[] = "{name: b, key: [], rate: 1/s, replaces: [lable]}";
+    static const char good[] = "{name: b, key: [], rate: 1/s, replaces: [label]}";
+    struct weir_error error;
+    struct weir_rules *r = rules_open("limits: [{name: a, key: [], rate: 1/s, label: label}]");
+    const char *told = rules_complaint("limits: [{name: a, key: [], rate: 1/s, label: label},"
+                                       " {name: b, key: [], rate: 1/s, replaces: [lable]}]");
+    assert_non_null(strstr(told, "found 'lable' in 'replaces' of limit 'b', expected the name or "
+                                 "label of another limit; did you mean 'label'?"));
+    assert_int_equal(weir_rules_put(r, refused, strlen(refused), &error), WEIR_ERULES);
+    assert_int_equal(weir_rules_put(r, good, strlen(good), &error), 0);
+    assert_int_equal(weir_rules_remove(r, "a", &error), 0);
+    weir_rules_close(r);
 }
 
 static void of_a_group_the_first_that_applies_counts(void **state)
@@ -414,6 +430,7 @@ int main(void)
         cmocka_unit_test(windows_of_seven_days_may_begin_with_the_epoch),
         cmocka_unit_test(epochs_are_for_windows_on_the_clock_only),
         cmocka_unit_test(a_limit_replaces_others_by_name_or_label),
+        cmocka_unit_test(a_limit_cannot_replace_a_name_that_no_limit_has),
         cmocka_unit_test(of_a_group_the_first_that_applies_counts),
         cmocka_unit_test(a_limit_without_its_key_leaves_the_group_to_the_next),
         cmocka_unit_test(the_first_attribute_present_is_the_key_and_alternatives_never_meet),
