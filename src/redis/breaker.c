@@ -352,6 +352,7 @@ void breaker_probed(struct breaker *b, bool good, uint64_t now_ns)
         close_it(b);
         return;
     }
-    (void)cas_u64(&b->state, state, state + 1);
-    store_release(&b->probe_ns, now_ns + random_part(b, state));
+    if (cas_u64(&b->state, state, state + 1)) { /* B1: it may have been closed meanwhile */
+        store_release(&b->probe_ns, now_ns + random_part(b, state));
+    }
 }
