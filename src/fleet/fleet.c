@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "fleet/fleet_thread.h"
 #include "fleet/loop.h"
+#include "shared/stores.h"
 
 #define DEADLINE_NS (5 * WEIR_MILLISECOND)
 #define DEADLINE_LEAST_NS (100 * WEIR_MICROSECOND)
@@ -281,7 +282,7 @@ int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *sta
         .calls = load_relaxed(&m->calls),
         .unknown = load_relaxed(&m->unknown),
         .resent = load_relaxed(&m->resent),
-        .degraded = store_degraded(fleet->shared),
+        .degraded = load_relaxed(&fleet->shared->degraded),
         .breakers_open = breakers_count_open(fleet->breakers),
         .targets_refused = load_relaxed(&fleet->targets_refused),
     };
@@ -303,9 +304,4 @@ int weir_fleet_trouble(const struct weir_fleet *fleet, struct weir_error *error)
     }
     (void)pthread_mutex_unlock(lock);
     return e;
-}
-
-size_t fleet_endpoints(const struct weir_fleet *fleet, struct breaker_seen *seen, size_t most)
-{
-    return breakers_see(fleet->breakers, seen, most);
 }

@@ -86,9 +86,6 @@ int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *quest
 
 /* ---- for metrics ---- */
 
-/* See breakers_see(). */
-size_t fleet_endpoints(const struct weir_fleet *fleet, struct breaker_seen *seen, size_t most);
-
 /* Writes why certificates that have changed are not used; text "": they are. */
 void fleet_tls_trouble(const struct weir_fleet *fleet, struct weir_error *error);
 

@@ -333,19 +333,9 @@ static int change(void *limit, const struct weir_options *options, struct weir_e
 
 static void counts(const void *limit, struct remote_counts *out)
 {
-    const struct remote_counts *c = &((const struct store_limit *)limit)->counts;
-    out->mode = store_limit_mode(limit);
-    out->keys = load_relaxed(&c->keys);
-    out->allowed = load_relaxed(&c->allowed);
-    out->denied = load_relaxed(&c->denied);
-    out->never = load_relaxed(&c->never);
-    out->shadow_denied = load_relaxed(&c->shadow_denied);
-    out->remembered = load_relaxed(&c->remembered);
-    out->full_allowed = load_relaxed(&c->full_allowed);
-    out->full_denied = load_relaxed(&c->full_denied);
-    for (int i = 0; i < REMOTE_FAILURES; i++) {
-        out->degraded[i] = load_relaxed(&c->degraded[i]);
-    }
+    const struct store_limit *l = limit;
+    load_each(out, &l->counts, offsetof(struct remote_counts, mode) / sizeof(uint64_t));
+    out->mode = store_limit_mode(l);
 }
 
 static int ask(struct weir_fleet *fleet, void *where, struct remote_question *question,

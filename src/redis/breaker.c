@@ -151,7 +151,7 @@ size_t breakers_see(struct breakers *b, struct breaker_seen *seen, size_t most)
             memcpy(seen[n].endpoint, row->name, sizeof row->name);
             seen[n].open = breaker_is_open(row);
             seen[n].calls = load_relaxed(&row->calls) != 0;
-            seen[n].memory = memory_copy(&row->memory);
+            load_each(&seen[n].memory, &row->memory, sizeof row->memory / sizeof(uint64_t));
         }
         n++;
     }

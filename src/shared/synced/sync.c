@@ -380,13 +380,6 @@ void sync_lost(struct node_keys *keys, const struct sync_call *call, uint64_t no
 
 void sync_counts(const struct node_keys *keys, struct sync_counts *counts)
 {
-    *counts = (struct sync_counts){
-        .exchanges = load_relaxed(&keys->syncs.counts.exchanges),
-        .lost = load_relaxed(&keys->syncs.counts.lost),
-        .dropped = load_relaxed(&keys->syncs.counts.dropped),
-        .full = load_relaxed(&keys->syncs.counts.full),
-        .forgotten = load_relaxed(&keys->syncs.counts.forgotten),
-        .degraded = load_relaxed(&keys->syncs.counts.degraded),
-        .keys = node_keys_count(keys, KEY_SYNCED),
-    };
+    load_each(counts, &keys->syncs.counts, sizeof *counts / sizeof(uint64_t));
+    counts->keys = node_keys_count(keys, KEY_SYNCED);
 }
