@@ -72,10 +72,10 @@ weir_plant_fleet(an_expired_lease_counts_as_unused LEASED
 
 weir_plant_fleet(a_lease_that_is_over_can_be_returned LEASED
     [[        keep = kept and keep or 0
-        -- Decide]]
+        -- The whole units]]
     [[        u = kept and u or u > back * a and u - back * a or 0
         keep = kept and keep or 0
-        -- Decide]])
+        -- The whole units]])
 
 weir_plant_fleet(what_is_outstanding_never_expires LEASED
     [[    while good and first <= n and marks[first] <= now do]]
