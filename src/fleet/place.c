@@ -110,6 +110,9 @@ static void on_before(uv_prepare_t *handle)
         }
         q = next;
     }
+    if (p->asked != NULL) { /* `done` has asked: these leave in the next turn */
+        (void)uv_async_send(&p->wake);
+    }
 }
 
 /* ---- answers ---- */
