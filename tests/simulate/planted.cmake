@@ -121,7 +121,7 @@ weir_plant_fleet(windows_go_by_the_nodes_clock SYNCED
     if (window > v->window) {]])
 
 weir_plant_fleet(idle_keys_are_forgotten_with_their_debt SYNCED
-    [[    uint64_t new_ns = add_sat(now_ns, sync_view_reset(&k->view, params_of(k->part.limit), now_ns));]]
+    [[    uint64_t new_ns = add_sat(now_ns, reset_ns(k, now_ns));]]
     [[    uint64_t new_ns = now_ns;]])
 
 weir_plant_fleet(a_node_without_exchanges_goes_on SYNCED
