@@ -202,6 +202,7 @@ static void free_fleet(struct weir_fleet *f)
     cidr_set_destroy(f->networks);
     tls_context_unref(f->tls);
     free_options(&f->options);
+    (void)pthread_mutex_destroy(&f->tls_lock);
     (void)pthread_mutex_destroy(&f->lock);
     free(f);
 }
@@ -220,6 +221,7 @@ int fleet_open_bare(struct weir_fleet **out, const struct weir_fleet_options *op
         return WEIR_ENOMEM;
     }
     (void)pthread_mutex_init(&f->lock, NULL);
+    (void)pthread_mutex_init(&f->tls_lock, NULL);
     f->face.ops = &fleet_ops;
     f->bare = true;
     f->process = getpid();
