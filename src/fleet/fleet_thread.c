@@ -243,7 +243,6 @@ static int open_store(struct fleet_thread *t)
         .password = &t->secret,
         .sentinel_user =
             f->options.sentinel_user == NULL ? TEXT("") : text_of(f->options.sentinel_user),
-        .sentinel_password = &t->sentinel_secret,
         .redact = &f->redact,
         .permits = f->networks != NULL ? fleet_permits : NULL,
         .permits_arg = f,
@@ -253,7 +252,6 @@ static int open_store(struct fleet_thread *t)
         .metrics = &f->metrics,
     };
     t->secret = TEXT("");
-    t->sentinel_secret = TEXT("");
     const struct client_driver driver = fleet_driver(t);
     return store_create(&t->store, f->shared, &options, &driver, clock_boot_ns());
 }
