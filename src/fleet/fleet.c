@@ -159,7 +159,6 @@ static int make_shared(struct weir_fleet *f, struct weir_error *error)
     const struct store_shared_options options = {
         .prefix = text_of(f->options.prefix),
         .fleet_size = f->options.fleet_size,
-        .deadline_ns = f->options.deadline_ns,
         .node = random.sip[0],
         .wake = wake_one,
         .wake_arg = f,

@@ -13,6 +13,7 @@
 #include "base/maths.h"
 #include "fleet/loop.h"
 #include "fleet/place.h"
+#include "shared/stores.h"
 
 /* Answers lead to new questions, and questions to answers: after so many rounds the loop gets its
  * turn. */
@@ -151,7 +152,7 @@ static void take_turn(struct fleet_thread *t)
 
 void fleet_thread_leave(struct fleet_thread *t)
 {
-    store_shared_stop(t->fleet->shared);
+    node_keys_stop(t->fleet->shared->keys);
     t->leave_ns = clock_boot_ns() + LEAVE_NS;
     fleet_thread_happened(t);
 }

@@ -9,6 +9,7 @@
 #include "fleet/fleet_thread.h"
 #include "fleet/loop.h"
 #include "fleet/queue.h"
+#include "shared/stores.h"
 
 struct fleet_place {
     struct fleet_thread *thread; /* NULL: the place shares */
@@ -202,7 +203,7 @@ int fleet_place_open(struct fleet_place **out, struct weir_fleet *f, uv_loop_t *
 bool fleet_place_leave(struct fleet_place *p)
 {
     if (p->thread != NULL) {
-        store_shared_stop(p->thread->fleet->shared);
+        node_keys_stop(p->thread->fleet->shared->keys);
         fleet_thread_happened(p->thread);
     }
     return p->thread != NULL;

@@ -48,11 +48,6 @@ void store_shared_destroy(struct store_shared *s)
     }
 }
 
-void store_shared_stop(struct store_shared *s)
-{
-    node_keys_stop(s->keys);
-}
-
 uint64_t store_fleet_size(const struct store_shared *s)
 {
     return s->options.fleet_size != 0 ? s->options.fleet_size : members_count(&s->members);

@@ -94,8 +94,7 @@ struct store_numbers {
 struct store_shared_options {
     struct text prefix;
     uint64_t fleet_size; /* number of nodes; 0: counted by heartbeat */
-    uint64_t deadline_ns;
-    uint64_t node; /* a random number that identifies this node in the fleet */
+    uint64_t node;       /* a random number that identifies this node in the fleet */
     /* Called when store_ask_here() has made a renewal or an exchange due: some thread must call
      * store_tick() soon. It may be called from any thread and must not wait. May
      * be NULL. */
@@ -105,10 +104,6 @@ struct store_shared_options {
 
 int store_shared_create(struct store_shared **s, const struct store_shared_options *options);
 void store_shared_destroy(struct store_shared *s); /* only when no limit and no store is left */
-
-/* Begins to return all leases and to tell all counts. The caller then calls store_tick() until
- * nothing is due and store_is_idle(), for a short time at most, and destroys the stores. */
-void store_shared_stop(struct store_shared *s);
 
 int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
                      struct store_limit **limit, struct weir_error *error);

@@ -13,8 +13,7 @@
 
 uint64_t send_unawaited(const struct store *s, uint64_t now_ns)
 {
-    uint64_t own_ns = s->shared->options.deadline_ns;
-    return now_ns + (own_ns > UNAWAITED_NS ? own_ns : UNAWAITED_NS);
+    return now_ns + max_u64(s->options.deadline_ns, UNAWAITED_NS);
 }
 
 int send_call(struct store *s, struct client_call *call, uint64_t now_ns, client_done_fn done,
