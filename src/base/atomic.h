@@ -7,6 +7,7 @@
 #define WEIR_BASE_ATOMIC_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef WEIR_EXPLORE
@@ -28,6 +29,14 @@ static inline uint64_t load_acquire(const uint64_t *p)
 {
     explore_point(p);
     return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+/* Copies n numbers, each of which other threads may be changing: the words of a struct of counts. */
+static inline void load_each(void *to, const void *from, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        ((uint64_t *)to)[i] = load_relaxed((const uint64_t *)from + i);
+    }
 }
 
 static inline void store_relaxed(uint64_t *p, uint64_t value)

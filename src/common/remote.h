@@ -121,7 +121,6 @@ enum { REMOTE_PENDING = 0, REMOTE_ANSWERED = 1 };
 
 /* The counts of one limit since it was opened. */
 struct remote_counts {
-    int mode;      /* enum remote_mode in effect: EXACT where leases are not worth it */
     uint64_t keys; /* keys held here now, by LEASED and SYNCED; the others are in the store */
     uint64_t allowed;
     uint64_t denied;
@@ -132,6 +131,7 @@ struct remote_counts {
     /* Answers about keys that a full store does not have, by verdict; not in `degraded`. */
     uint64_t full_allowed;
     uint64_t full_denied;
+    int mode; /* last: enum remote_mode in effect: EXACT where leases are not worth it */
 };
 
 struct weir_fleet;

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "fleet/fleet_thread.h"
 #include "fleet/loop.h"
+#include "shared/stores.h"
 
 #define DEADLINE_NS (5 * WEIR_MILLISECOND)
 #define DEADLINE_LEAST_NS (100 * WEIR_MICROSECOND)
@@ -158,7 +159,6 @@ static int make_shared(struct weir_fleet *f, struct weir_error *error)
     const struct store_shared_options options = {
         .prefix = text_of(f->options.prefix),
         .fleet_size = f->options.fleet_size,
-        .deadline_ns = f->options.deadline_ns,
         .node = random.sip[0],
         .wake = wake_one,
         .wake_arg = f,
@@ -201,6 +201,7 @@ static void free_fleet(struct weir_fleet *f)
     cidr_set_destroy(f->networks);
     tls_context_unref(f->tls);
     free_options(&f->options);
+    (void)pthread_mutex_destroy(&f->tls_lock);
     (void)pthread_mutex_destroy(&f->lock);
     free(f);
 }
@@ -219,6 +220,7 @@ int fleet_open_bare(struct weir_fleet **out, const struct weir_fleet_options *op
         return WEIR_ENOMEM;
     }
     (void)pthread_mutex_init(&f->lock, NULL);
+    (void)pthread_mutex_init(&f->tls_lock, NULL);
     f->face.ops = &fleet_ops;
     f->bare = true;
     f->process = getpid();
@@ -281,7 +283,7 @@ int weir_fleet_stats_read(struct weir_fleet *fleet, struct weir_fleet_stats *sta
         .calls = load_relaxed(&m->calls),
         .unknown = load_relaxed(&m->unknown),
         .resent = load_relaxed(&m->resent),
-        .degraded = store_degraded(fleet->shared),
+        .degraded = load_relaxed(&fleet->shared->degraded),
         .breakers_open = breakers_count_open(fleet->breakers),
         .targets_refused = load_relaxed(&fleet->targets_refused),
     };
@@ -303,9 +305,4 @@ int weir_fleet_trouble(const struct weir_fleet *fleet, struct weir_error *error)
     }
     (void)pthread_mutex_unlock(lock);
     return e;
-}
-
-size_t fleet_endpoints(const struct weir_fleet *fleet, struct breaker_seen *seen, size_t most)
-{
-    return breakers_see(fleet->breakers, seen, most);
 }

@@ -46,8 +46,9 @@ struct weir_fleet {
     struct redact redact;              /* takes the passwords out of messages */
     struct cidr_set *networks;         /* options.networks; NULL: any */
     struct nodes_file *nodes_file;     /* NULL: the number of nodes is not kept */
-    struct tls_context *tls;           /* NULL: without TLS; guarded by `lock` */
-    struct weir_error tls_trouble;     /* why new certificates are not used; guarded by `lock` */
+    struct tls_context *tls;           /* NULL: without TLS; guarded by `tls_lock` */
+    struct weir_error tls_trouble;     /* why new certificates are not used; likewise */
+    pthread_mutex_t tls_lock;          /* held while certificates are read, which may take long */
     uint64_t targets_refused;          /* announced addresses that were not in `networks` */
     char last_refused[300];            /* the last one; guarded by `lock` */
     struct fleet_loop *loop;           /* the first of its own ones, or the caller's; NULL: none */
@@ -85,9 +86,6 @@ int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *quest
                      struct remote_answer *answer);
 
 /* ---- for metrics ---- */
-
-/* See breakers_see(). */
-size_t fleet_endpoints(const struct weir_fleet *fleet, struct breaker_seen *seen, size_t most);
 
 /* Writes why certificates that have changed are not used; text "": they are. */
 void fleet_tls_trouble(const struct weir_fleet *fleet, struct weir_error *error);

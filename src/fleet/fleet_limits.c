@@ -30,14 +30,6 @@ static int check_options(const struct weir_fleet_limit_options *o, struct weir_e
     if (o->name == NULL || o->name[0] == 0) {
         return fail(error, WEIR_EINVAL, "the limit has no name, expected one");
     }
-    if (o->consistency < 0 || o->consistency > WEIR_FLEET_SYNCED) {
-        return fail(error, WEIR_EINVAL, "consistency is %d, expected enum weir_fleet_consistency",
-                    o->consistency);
-    }
-    if (o->on_store_failure < 0 || o->on_store_failure > WEIR_FLEET_CLOSED) {
-        return fail(error, WEIR_EINVAL, "on_store_failure is %d, expected enum weir_fleet_failure",
-                    o->on_store_failure);
-    }
     return 0;
 }
 
@@ -138,9 +130,7 @@ static struct fleet_question *create(const struct remote_question *q, weir_fleet
     return a;
 }
 
-/* Asks a question about one key. Returns REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E... The limit is
- * held before another thread gets the question, but on the loop's own thread only if the answer
- * comes later: most answers of leases and counts do not. */
+/* Asks a question about one key. Returns REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E... */
 static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
                struct remote_answer *answer, weir_fleet_done_fn done, void *arg)
 {
@@ -151,25 +141,16 @@ static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
     if (e != REMOTE_PENDING) {
         return e;
     }
-    bool here = fleet_loop_is_here(limit->fleet->loop);
     struct fleet_question *a = create(q, done, arg);
     if (a == NULL) {
         return WEIR_ENOMEM;
     }
-    if (!here) {
-        store_limit_hold(limit->store);
-    }
+    store_limit_hold(limit->store); /* another thread may answer at any time from now on */
     e = fleet_loop_send(limit->fleet->loop, &a->question, answer);
-    if (e == REMOTE_PENDING) {
-        if (here) {
-            store_limit_hold(limit->store);
-        }
-        return e;
-    }
-    if (!here) {
+    if (e != REMOTE_PENDING) {
         store_limit_release(limit->store);
+        free(a);
     }
-    free(a);
     return e;
 }
 

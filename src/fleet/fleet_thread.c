@@ -13,6 +13,7 @@
 #include "base/maths.h"
 #include "fleet/loop.h"
 #include "fleet/place.h"
+#include "shared/stores.h"
 
 /* Answers lead to new questions, and questions to answers: after so many rounds the loop gets its
  * turn. */
@@ -151,7 +152,7 @@ static void take_turn(struct fleet_thread *t)
 
 void fleet_thread_leave(struct fleet_thread *t)
 {
-    store_shared_stop(t->fleet->shared);
+    node_keys_stop(t->fleet->shared->keys);
     t->leave_ns = clock_boot_ns() + LEAVE_NS;
     fleet_thread_happened(t);
 }
@@ -243,7 +244,6 @@ static int open_store(struct fleet_thread *t)
         .password = &t->secret,
         .sentinel_user =
             f->options.sentinel_user == NULL ? TEXT("") : text_of(f->options.sentinel_user),
-        .sentinel_password = &t->sentinel_secret,
         .redact = &f->redact,
         .permits = f->networks != NULL ? fleet_permits : NULL,
         .permits_arg = f,
@@ -253,7 +253,6 @@ static int open_store(struct fleet_thread *t)
         .metrics = &f->metrics,
     };
     t->secret = TEXT("");
-    t->sentinel_secret = TEXT("");
     const struct client_driver driver = fleet_driver(t);
     return store_create(&t->store, f->shared, &options, &driver, clock_boot_ns());
 }
@@ -333,19 +332,9 @@ static int change(void *limit, const struct weir_options *options, struct weir_e
 
 static void counts(const void *limit, struct remote_counts *out)
 {
-    const struct remote_counts *c = &((const struct store_limit *)limit)->counts;
-    out->mode = store_limit_mode(limit);
-    out->keys = load_relaxed(&c->keys);
-    out->allowed = load_relaxed(&c->allowed);
-    out->denied = load_relaxed(&c->denied);
-    out->never = load_relaxed(&c->never);
-    out->shadow_denied = load_relaxed(&c->shadow_denied);
-    out->remembered = load_relaxed(&c->remembered);
-    out->full_allowed = load_relaxed(&c->full_allowed);
-    out->full_denied = load_relaxed(&c->full_denied);
-    for (int i = 0; i < REMOTE_FAILURES; i++) {
-        out->degraded[i] = load_relaxed(&c->degraded[i]);
-    }
+    const struct store_limit *l = limit;
+    load_each(out, &l->counts, offsetof(struct remote_counts, mode) / sizeof(uint64_t));
+    out->mode = store_limit_mode(l);
 }
 
 static int ask(struct weir_fleet *fleet, void *where, struct remote_question *question,

@@ -39,9 +39,8 @@ struct fleet_thread {
     struct fleet_thread *next; /* in weir_fleet.threads */
     uv_loop_t *loop;
     struct store *store;
-    struct text secret;          /* the password, set only within client_up(): of the store ... */
-    struct text sentinel_secret; /* ... or of a Sentinel */
-    bool happened;               /* a turn is to be taken */
+    struct text secret; /* the password of a link, set only within its client_up() */
+    bool happened;      /* a turn is to be taken */
     bool closing;
     uint64_t leave_ns; /* when it closes by itself at the latest; UINT64_MAX: it does not */
     unsigned handles;  /* handles and requests that have not had their last callback */

@@ -10,15 +10,6 @@
 
 /* ---- the option ---- */
 
-static size_t count_items(struct text list)
-{
-    size_t n = 1;
-    for (size_t i = 0; i < list.len; i++) {
-        n += list.at[i] == ',';
-    }
-    return n;
-}
-
 static int read_items(struct text list, struct cidr *items, size_t *count, struct weir_error *error)
 {
     struct weir_error why = {0};
@@ -39,7 +30,7 @@ int fleet_networks_read(struct weir_fleet *f, struct weir_error *error)
     }
     struct text list = text_of(f->options.networks);
     size_t count = 0;
-    struct cidr *items = calloc(count_items(list), sizeof *items);
+    struct cidr *items = calloc(list.len + 1, sizeof *items); /* more than it can have */
     int e = items != NULL ? read_items(list, items, &count, error) : WEIR_ENOMEM;
     e = e == 0 ? cidr_set_create(items, count, &f->networks) : e;
     free(items);

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "fleet/fleet.h"
+#include "shared/stores.h"
 
 struct nodes_file {
     char mark[8];
@@ -40,7 +41,7 @@ int fleet_keep_nodes(struct weir_fleet *fleet, const char *path, struct weir_err
     }
     if (e == 0) {
         fleet->nodes_file = map;
-        store_keep_nodes(fleet->shared, &fleet->nodes_file->nodes);
+        members_keep(&fleet->shared->members, &fleet->nodes_file->nodes);
     }
     return e;
 }

@@ -9,10 +9,13 @@
 #include "fleet/fleet_thread.h"
 #include "fleet/loop.h"
 #include "fleet/queue.h"
+#include "shared/stores.h"
 
 struct fleet_place {
     struct fleet_thread *thread; /* NULL: the place shares */
     struct fleet_loop *loop;     /* whose connections it shares */
+    uv_prepare_t before;         /* gives the questions of a turn to the loop */
+    struct remote_question *asked, **asked_end;
     uv_async_t wake;
     struct question_queue answered;
     uint64_t pending; /* questions that have not come back */
@@ -81,16 +84,36 @@ int fleet_place_ask(struct fleet_place *p, struct remote_question *q, struct rem
         return fleet_thread_ask(p->thread, q, answer);
     }
     int e = fleet_loop_try(p->loop, q, answer);
-    if (e != REMOTE_PENDING) {
-        return e;
-    }
-    lend(p, q);
-    e = fleet_loop_send(p->loop, q, answer);
-    if (e != REMOTE_PENDING) { /* it has not left this thread */
-        (void)take_back(q);
-        (void)fetch_sub(&p->lent, 1);
+    if (e == REMOTE_PENDING) {
+        lend(p, q);
+        q->next = NULL;
+        *p->asked_end = q;
+        p->asked_end = &q->next;
     }
     return e;
+}
+
+/* Gives the questions to the loop, one that it cannot take back to the asker. */
+static void on_before(uv_prepare_t *handle)
+{
+    struct fleet_place *p = handle->data;
+    struct remote_question *q = p->asked;
+    p->asked = NULL;
+    p->asked_end = &p->asked;
+    while (q != NULL) {
+        struct remote_question *next = q->next;
+        struct remote_answer answer;
+        int e = fleet_loop_send(p->loop, q, &answer);
+        if (e != REMOTE_PENDING) {
+            (void)take_back(q);
+            (void)fetch_sub(&p->lent, 1);
+            q->done(q->arg, e == REMOTE_ANSWERED ? 0 : e, &answer);
+        }
+        q = next;
+    }
+    if (p->asked != NULL) { /* `done` has asked: these leave in the next turn */
+        (void)uv_async_send(&p->wake);
+    }
 }
 
 /* ---- answers ---- */
@@ -100,17 +123,23 @@ static void on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
+static void on_before_closed(uv_handle_t *handle)
+{
+    struct fleet_place *p = handle->data;
+    uv_close((uv_handle_t *)&p->wake, on_closed);
+}
+
 /* Ends a closing place when its last question has come back. The loop's thread may still be about to
  * send the wake-up for it, which takes a moment only. */
 static void end_when_idle(struct fleet_place *p)
 {
-    if (!p->closing || p->pending > 0 || uv_is_closing((uv_handle_t *)&p->wake)) {
+    if (!p->closing || p->pending > 0 || uv_is_closing((uv_handle_t *)&p->before)) {
         return;
     }
     for (unsigned attempt = 0; load_acquire(&p->lent) != 0; attempt++) {
         lock_pause(attempt);
     }
-    uv_close((uv_handle_t *)&p->wake, on_closed);
+    uv_close((uv_handle_t *)&p->before, on_before_closed);
 }
 
 static void on_wake(uv_async_t *handle)
@@ -136,15 +165,21 @@ int fleet_share(struct weir_fleet *f, unsigned places, struct weir_error *error)
     return shares ? fleet_loops_open(f, most, error) : 0;
 }
 
-/* Opens the handle by which the fleet's loop wakes a place that shares its connections. */
+/* Opens the handles of a place that shares the connections of a loop. uv_prepare_... cannot fail. */
 static int share_loop(struct fleet_place *p, struct weir_fleet *f, uv_loop_t *loop,
                       struct weir_error *error)
 {
     p->loop = fleet_loop_turn(f);
+    p->asked_end = &p->asked;
     p->wake.data = p;
+    p->before.data = p;
     int e = uv_async_init(loop, &p->wake, on_wake);
-    return e == 0 ? 0
-                  : fail(error, WEIR_EIO, "cannot use the loop for the fleet: %s", uv_strerror(e));
+    if (e != 0) {
+        return fail(error, WEIR_EIO, "cannot use the loop for the fleet: %s", uv_strerror(e));
+    }
+    (void)uv_prepare_init(loop, &p->before);
+    (void)uv_prepare_start(&p->before, on_before);
+    return 0;
 }
 
 int fleet_place_open(struct fleet_place **out, struct weir_fleet *f, uv_loop_t *loop,
@@ -168,7 +203,7 @@ int fleet_place_open(struct fleet_place **out, struct weir_fleet *f, uv_loop_t *
 bool fleet_place_leave(struct fleet_place *p)
 {
     if (p->thread != NULL) {
-        store_shared_stop(p->thread->fleet->shared);
+        node_keys_stop(p->thread->fleet->shared->keys);
         fleet_thread_happened(p->thread);
     }
     return p->thread != NULL;

@@ -3,9 +3,10 @@
  *
  * A place either has a store of its own (fleet_thread.h), and with it a connection to each primary;
  * or it shares those of one of the fleet's own loops (loop.h) with other places, after
- * fleet_share(). Then it decides what needs no store on its own thread, and gives other questions to
- * that loop. The loop puts each question with its answer into the place's queue, and the place calls
- * `done` on its own thread.
+ * fleet_share(). Then it decides what needs no store on its own thread, and gives the other questions
+ * of a turn to that loop, before its own loop sleeps: so the loop is woken once for all of them, and
+ * their calls leave in one write. The loop puts each question with its answer into the place's queue,
+ * and the place calls `done` on its own thread.
  *
  * H1  A question is given back exactly once, because the loop answers it exactly once (loop.h Q1), by
  *     its deadline.

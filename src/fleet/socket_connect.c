@@ -43,8 +43,7 @@ void socket_up(struct fleet_socket *s, uint64_t now_ns)
     socket_watch(s, false);
     struct weir_error error = {0};
     bool sentinel = client_link_is_sentinel(s->link);
-    int e = fleet_secret_read(t->fleet, sentinel, room, sentinel ? &t->sentinel_secret : &t->secret,
-                              &error);
+    int e = fleet_secret_read(t->fleet, sentinel, room, &t->secret, &error);
     socket_note_reason(s, error.text);
     if (e != 0) {
         socket_end(s, now_ns);
@@ -52,7 +51,6 @@ void socket_up(struct fleet_socket *s, uint64_t now_ns)
         client_up(s->link, now_ns);
     }
     t->secret = TEXT("");
-    t->sentinel_secret = TEXT("");
     explicit_bzero(room, sizeof room);
 }
 

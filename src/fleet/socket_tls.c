@@ -29,13 +29,13 @@ int fleet_tls_open(struct weir_fleet *f, struct weir_error *error)
 static struct tls_session *open_session(struct weir_fleet *f, const char *name)
 {
     struct weir_error error = {0};
-    (void)pthread_mutex_lock(&f->lock);
+    (void)pthread_mutex_lock(&f->tls_lock);
     int e = tls_context_renew(&f->tls, &error);
     if (e != 0) {
         f->tls_trouble = e < 0 ? error : (struct weir_error){0};
     }
     struct tls_context *context = tls_context_ref(f->tls);
-    (void)pthread_mutex_unlock(&f->lock);
+    (void)pthread_mutex_unlock(&f->tls_lock);
     struct tls_session *session = tls_session_create(context, name);
     tls_context_unref(context);
     return session;
@@ -43,7 +43,7 @@ static struct tls_session *open_session(struct weir_fleet *f, const char *name)
 
 void fleet_tls_trouble(const struct weir_fleet *fleet, struct weir_error *error)
 {
-    pthread_mutex_t *lock = (pthread_mutex_t *)&fleet->lock;
+    pthread_mutex_t *lock = (pthread_mutex_t *)&fleet->tls_lock;
     (void)pthread_mutex_lock(lock);
     *error = fleet->tls_trouble;
     (void)pthread_mutex_unlock(lock);

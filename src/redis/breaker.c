@@ -151,7 +151,7 @@ size_t breakers_see(struct breakers *b, struct breaker_seen *seen, size_t most)
             memcpy(seen[n].endpoint, row->name, sizeof row->name);
             seen[n].open = breaker_is_open(row);
             seen[n].calls = load_relaxed(&row->calls) != 0;
-            seen[n].memory = memory_copy(&row->memory);
+            load_each(&seen[n].memory, &row->memory, sizeof row->memory / sizeof(uint64_t));
         }
         n++;
     }
@@ -352,6 +352,7 @@ void breaker_probed(struct breaker *b, bool good, uint64_t now_ns)
         close_it(b);
         return;
     }
-    (void)cas_u64(&b->state, state, state + 1);
-    store_release(&b->probe_ns, now_ns + random_part(b, state));
+    if (cas_u64(&b->state, state, state + 1)) { /* B1: it may have been closed meanwhile */
+        store_release(&b->probe_ns, now_ns + random_part(b, state));
+    }
 }

@@ -68,12 +68,11 @@ struct breakers; /* one for each process; redis/breaker.h */
 struct client_options {
     const struct store_url *url;
     const struct scripts *scripts;
-    struct text user; /* empty: none */
-    /* Read only within client_up(), so that a secret that changes is read again for each
-     * connection. NULL or empty: none. */
+    struct text user;          /* empty: none */
+    struct text sentinel_user; /* likewise */
+    /* Read only within client_up(), and then that of the link: the store's, or that of the Sentinels.
+     * So a secret that changes is read again for each connection. NULL or empty: none. */
     const struct text *password;
-    struct text sentinel_user; /* the same for Sentinels */
-    const struct text *sentinel_password;
     /* Learns the passwords, and takes them out of what the store says. NULL: they are not taken
      * out. */
     struct redact *redact;

@@ -82,16 +82,6 @@ void memory_read(struct endpoint_memory *m, struct text info, unsigned high_perc
     }
 }
 
-struct endpoint_memory memory_copy(const struct endpoint_memory *m)
-{
-    return (struct endpoint_memory){.full = load_relaxed(&m->full),
-                                    .used_bytes = load_relaxed(&m->used_bytes),
-                                    .most_bytes = load_relaxed(&m->most_bytes),
-                                    .evicted = load_relaxed(&m->evicted),
-                                    .policy = load_relaxed(&m->policy),
-                                    .maxclients = load_relaxed(&m->maxclients)};
-}
-
 bool memory_take_turn(struct endpoint_memory *m, uint64_t now_ns)
 {
     uint64_t due_ns = load_relaxed(&m->ask_ns);

@@ -32,6 +32,7 @@ enum memory_policy {
     MEMORY_POLICIES
 };
 
+/* Every member is a uint64_t. */
 struct endpoint_memory {
     uint64_t ask_ns; /* the next question is due */
     uint64_t full;   /* 1: above memory_high, or a call was refused with OOM since */
@@ -53,9 +54,6 @@ void memory_read(struct endpoint_memory *m, struct text info, unsigned high_perc
 bool memory_take_turn(struct endpoint_memory *m, uint64_t now_ns);
 /* Notes that the endpoint does not say (an ACL may forbid INFO). It is asked again after a minute. */
 void memory_is_unknown(struct endpoint_memory *m, uint64_t now_ns);
-
-/* Returns a copy, for metrics. */
-struct endpoint_memory memory_copy(const struct endpoint_memory *m);
 
 static inline bool memory_is_full(const struct endpoint_memory *m)
 {

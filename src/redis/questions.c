@@ -132,9 +132,8 @@ static void on_welcome(void *arg, struct client_link *link, const struct store_r
 static int authenticate(struct client_link *link)
 {
     const struct client_options *o = link->client->options;
-    bool sentinel = link->sentinel;
-    const struct text *password = sentinel ? o->sentinel_password : o->password;
-    struct text user = sentinel ? o->sentinel_user : o->user;
+    const struct text *password = o->password;
+    struct text user = link->sentinel ? o->sentinel_user : o->user;
     if (password == NULL || password->len == 0) {
         return 0;
     }

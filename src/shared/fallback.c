@@ -97,9 +97,13 @@ bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct w
 
 /* ---- the limiter ---- */
 
-static bool fits(const struct fallback *f, const struct store_numbers *numbers, uint64_t nodes)
+/* Returns whether the limiter is for the numbers of the limit and of the nodes as they are now. Both
+ * are read with the lock held: a thread that remembered older ones would make the limiter for those
+ * again, and so lose what the keys have spent. */
+static bool fits(const struct fallback *f, const struct store_limit *limit)
 {
-    return f->round != 0 && f->nodes == nodes && f->numbers == numbers;
+    return f->round != 0 && f->nodes == store_fleet_size(limit->shared) &&
+           f->numbers == store_limit_numbers(limit);
 }
 
 /*
@@ -107,23 +111,22 @@ static bool fits(const struct fallback *f, const struct store_numbers *numbers, 
  * so. Each key is carried over when it is asked for (sow()). A key that is not asked for between
  * two such changes begins anew. Rates that come with questions (any_rate) are divided then.
  */
-static void remake(struct fallback *f, const struct store_numbers *numbers, uint64_t nodes,
-                   bool any_rate)
+static void remake(struct fallback *f, const struct store_limit *limit)
 {
     static uint64_t rounds;
     (void)pthread_rwlock_wrlock(&f->lock);
-    if (!fits(f, numbers, nodes)) {
+    if (!fits(f, limit)) {
         weir_close(f->before);
         f->before = f->limiter;
         f->before_nodes = f->nodes;
         f->limiter = NULL;
-        if (fallback_options(&numbers->options, any_rate ? 1 : nodes, &f->part) &&
+        f->nodes = store_fleet_size(limit->shared);
+        f->numbers = store_limit_numbers(limit);
+        f->round = fetch_add(&rounds, 1) + 1;
+        if (fallback_options(&f->numbers->options, limit->any_rate ? 1 : f->nodes, &f->part) &&
             weir_open(&f->limiter, &f->part, NULL) != 0) {
             f->limiter = NULL;
         }
-        f->nodes = nodes;
-        f->numbers = numbers;
-        f->round = fetch_add(&rounds, 1) + 1;
     }
     (void)pthread_rwlock_unlock(&f->lock);
 }
@@ -237,21 +240,19 @@ void fallback_ask(struct fallback *f, const struct remote_part *part, int verb, 
 {
     const struct store_limit *limit = part->limit;
     struct node_keys *keys = limit->shared->keys;
-    const struct store_numbers *numbers = store_limit_numbers(limit);
-    uint64_t nodes = store_fleet_size(limit->shared);
     struct store_params own;
     const struct store_params *params = store_part_params(part, &own);
     (void)pthread_rwlock_rdlock(&f->lock);
-    while (!fits(f, numbers, nodes)) {
+    while (!fits(f, limit)) {
         (void)pthread_rwlock_unlock(&f->lock);
-        remake(f, numbers, nodes, limit->any_rate);
+        remake(f, limit);
         (void)pthread_rwlock_rdlock(&f->lock);
     }
     struct seed seed = {f, part, now_ns};
     int e = WEIR_ENOMEM;
     if (f->limiter != NULL) {
         node_keys_once(keys, node_key_hash(keys, part), f->round, now_ns, sow, &seed);
-        e = ask(f->limiter, nodes, part, verb, part->cost, now_ns, answer);
+        e = ask(f->limiter, f->nodes, part, verb, part->cost, now_ns, answer);
     }
     (void)pthread_rwlock_unlock(&f->lock);
     if (e != 0 || (answer->verdict == WEIR_NEVER && part->cost <= params->quota)) {

@@ -41,11 +41,12 @@ static void send_undo(struct store *s, const struct piece *p, uint64_t time_ns, 
                               .key = store_key_text(&key),
                               .cost = p->part->cost,
                               .time_ns = time_ns};
-    unsigned slot = s->cluster ? cluster_slot(part.key) : 0;
-    unsigned count = script_put_arguments(send_fresh(s), SCRIPT_UNDO, &part, 1);
-    count += send_numbers(&s->arguments, p, &(unsigned){0}, 1, false);
-    if (send_call(s, slot, script_for(&store_scripts, &part, 1), count, send_unawaited(s, now_ns),
-                  now_ns, on_undo, s->shared) != 0) {
+    struct client_call call = {.slot = send_slot(s, part.key),
+                               .script = script_for(&store_scripts, &part, 1),
+                               .deadline_ns = send_unawaited(s, now_ns)};
+    call.count = script_put_arguments(send_fresh(s), SCRIPT_UNDO, &part, 1);
+    call.count += send_numbers(&s->arguments, p, &(unsigned){0}, 1, false);
+    if (send_call(s, &call, now_ns, on_undo, s->shared) != 0) {
         count_shared(&s->shared->refunds_lost, 1);
     }
 }

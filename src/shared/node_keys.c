@@ -278,7 +278,7 @@ void node_key_end(struct key_stripe *s, struct key_part *part)
 
 void node_key_name(const struct key_part *part, struct store_key *name)
 {
-    const struct store_key_head *head = &part->limit->head;
+    const struct store_key *head = &part->limit->head;
     name->len = head->len + part->tail.len;
     memcpy(name->at, head->at, head->len);
     memcpy(name->at + head->len, part->tail.at, part->tail.len);

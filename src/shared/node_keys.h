@@ -112,7 +112,9 @@ struct hash node_key_hash(const struct node_keys *keys, const struct remote_part
 /* Returns the number of entries of the kind. */
 uint64_t node_keys_count(const struct node_keys *keys, enum key_kind kind);
 
-/* From now on all leases are returned and all counts are told: every part is due at once. */
+/* From now on all leases are returned and all counts are told: every part is due at once. The caller
+ * then calls store_tick() until nothing is due and store_is_idle(), for a short time at most, and
+ * destroys the stores. */
 void node_keys_stop(struct node_keys *keys);
 
 static inline bool node_keys_is_stopping(const struct node_keys *keys)

@@ -58,7 +58,7 @@ static int check_name(const char *what, struct text t, size_t most, struct weir_
 }
 
 int store_key_head(struct text prefix, struct text limit, const struct store_params *params,
-                   struct store_key_head *head, struct weir_error *error)
+                   struct store_key *head, struct weir_error *error)
 {
     int e = check_name("prefix", prefix, STORE_PREFIX_MAX, error);
     e = e != 0 ? e : check_name("name of the limit", limit, STORE_LIMIT_MAX, error);
@@ -98,11 +98,11 @@ static void add_subject(struct store_key *out, struct text subject)
     }
 }
 
-void store_key(const struct store_key_head *head, struct text shard, struct text key,
+void store_key(const struct store_key *head, struct text shard, struct text key,
                struct store_key *out)
 {
     out->len = 0;
-    add(out, (struct text){head->at, head->len});
+    add(out, store_key_text(head));
     add_subject(out, shard.at != NULL ? shard : key);
     add(out, TEXT("}"));
     if (shard.at != NULL) {

@@ -64,19 +64,13 @@ struct store_key {
     char at[STORE_KEY_MAX];
 };
 
-/* The part that is the same for all keys of a limit: "<prefix>:1:<limit>:<kind>:{". */
-struct store_key_head {
-    size_t len;
-    char at[STORE_KEY_MAX];
-};
-
-/* Makes the head. Returns 0, or WEIR_EINVAL if the prefix or the limit's name is too long or has
+/* Makes the head, which is the same for all keys of a limit: "<prefix>:1:<limit>:<kind>:{". Returns 0, or WEIR_EINVAL if the prefix or the limit's name is too long or has
  * braces, or if the name is empty (the prefix may be empty). */
 int store_key_head(struct text prefix, struct text limit, const struct store_params *params,
-                   struct store_key_head *head, struct weir_error *error);
+                   struct store_key *head, struct weir_error *error);
 
 /* Makes the store's key. If shard.at is NULL, the limit's key decides the slot. */
-void store_key(const struct store_key_head *head, struct text shard, struct text key,
+void store_key(const struct store_key *head, struct text shard, struct text key,
                struct store_key *out);
 
 static inline struct text store_key_text(const struct store_key *key)

@@ -47,20 +47,22 @@ static void schedule(const unsigned char *block, uint32_t *w)
     }
 }
 
+/* The variables a to h change places in each round: here their indexes do, so none is moved. */
 static void compress(uint32_t *state, const unsigned char *block)
 {
     uint32_t w[64];
     uint32_t s[8];
     schedule(block, w);
     memcpy(s, state, sizeof s);
+#pragma GCC unroll 8
     for (unsigned i = 0; i < 64; i++) {
-        uint32_t one = s[7] + (right(s[4], 6) ^ right(s[4], 11) ^ right(s[4], 25)) +
-                       ((s[4] & s[5]) ^ (~s[4] & s[6])) + constants[i] + w[i];
-        uint32_t two = (right(s[0], 2) ^ right(s[0], 13) ^ right(s[0], 22)) +
-                       ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
-        memmove(s + 1, s, 7 * sizeof s[0]);
-        s[4] += one;
-        s[0] = one + two;
+#define S(n) s[((n)-i) & 7]
+        uint32_t one = S(7) + (right(S(4), 6) ^ right(S(4), 11) ^ right(S(4), 25)) +
+                       ((S(4) & S(5)) ^ (~S(4) & S(6))) + constants[i] + w[i];
+        uint32_t two = (right(S(0), 2) ^ right(S(0), 13) ^ right(S(0), 22)) +
+                       ((S(0) & S(1)) ^ (S(0) & S(2)) ^ (S(1) & S(2)));
+        S(3) += one;
+        S(7) = one + two;
     }
     for (unsigned i = 0; i < 8; i++) {
         state[i] += s[i];

@@ -48,34 +48,9 @@ void store_shared_destroy(struct store_shared *s)
     }
 }
 
-void store_shared_stop(struct store_shared *s)
-{
-    node_keys_stop(s->keys);
-}
-
 uint64_t store_fleet_size(const struct store_shared *s)
 {
     return s->options.fleet_size != 0 ? s->options.fleet_size : members_count(&s->members);
-}
-
-void store_keep_nodes(struct store_shared *s, uint64_t *kept)
-{
-    members_keep(&s->members, kept);
-}
-
-uint64_t store_degraded(const struct store_shared *s)
-{
-    return load_relaxed(&s->degraded);
-}
-
-uint64_t store_refunds_lost(const struct store_shared *s)
-{
-    return load_relaxed(&s->refunds_lost);
-}
-
-void store_sync_counts(const struct store_shared *s, struct sync_counts *counts)
-{
-    sync_counts(s->keys, counts);
 }
 
 /* ---- a store ---- */
@@ -137,11 +112,11 @@ static void on_beat(void *arg, enum client_end end, const struct store_reply *re
 static void send_beat(struct store *s, uint64_t now_ns)
 {
     struct members *m = &s->shared->members;
-    unsigned slot = s->cluster ? cluster_slot(text_of(m->key)) : 0;
-    unsigned count;
-    members_put_arguments(m, send_fresh(s), &count);
-    (void)send_call(s, slot, &store_scripts.row[SCRIPT_MEMBERS], count, send_unawaited(s, now_ns),
-                    now_ns, on_beat, m);
+    struct client_call call = {.slot = send_slot(s, text_of(m->key)),
+                               .script = &store_scripts.row[SCRIPT_MEMBERS],
+                               .deadline_ns = send_unawaited(s, now_ns)};
+    members_put_arguments(m, send_fresh(s), &call.count);
+    (void)send_call(s, &call, now_ns, on_beat, m);
 }
 
 /* ---- work that is due without a question ---- */

@@ -76,7 +76,7 @@ struct store_limit {
     uint64_t sync_ns;
     bool any_rate;
     uint64_t id; /* unique in the process: identifies the limit in node_key_hash() */
-    struct store_key_head head;
+    struct store_key head;
     struct fallback *fallback;     /* NULL: on_failure is not local */
     struct store_numbers *numbers; /* the current ones; read by store_limit_numbers() */
     struct store_numbers *all;     /* list of all that it has had */
@@ -94,8 +94,7 @@ struct store_numbers {
 struct store_shared_options {
     struct text prefix;
     uint64_t fleet_size; /* number of nodes; 0: counted by heartbeat */
-    uint64_t deadline_ns;
-    uint64_t node; /* a random number that identifies this node in the fleet */
+    uint64_t node;       /* a random number that identifies this node in the fleet */
     /* Called when store_ask_here() has made a renewal or an exchange due: some thread must call
      * store_tick() soon. It may be called from any thread and must not wait. May
      * be NULL. */
@@ -105,10 +104,6 @@ struct store_shared_options {
 
 int store_shared_create(struct store_shared **s, const struct store_shared_options *options);
 void store_shared_destroy(struct store_shared *s); /* only when no limit and no store is left */
-
-/* Begins to return all leases and to tell all counts. The caller then calls store_tick() until
- * nothing is due and store_is_idle(), for a short time at most, and destroys the stores. */
-void store_shared_stop(struct store_shared *s);
 
 int store_limit_open(struct store_shared *s, const struct remote_spec *spec,
                      struct store_limit **limit, struct weir_error *error);
@@ -151,8 +146,6 @@ static inline int store_limit_mode(const struct store_limit *limit)
 /* Returns the number of nodes in the fleet, at least 1: fleet_size if given, otherwise the number
  * that the store has named (members.h). */
 uint64_t store_fleet_size(const struct store_shared *s);
-/* Keeps that number in a word that outlives the process: members_keep(). */
-void store_keep_nodes(struct store_shared *s, uint64_t *kept);
 
 int store_create(struct store **s, struct store_shared *shared,
                  const struct client_options *options, const struct client_driver *driver,
@@ -186,13 +179,6 @@ int store_ask_here(const struct remote_question *question, uint64_t now_ns,
  */
 int store_ask_failed(const struct remote_question *question, uint64_t now_ns,
                      struct remote_answer *answer);
-
-/* Returns the number of answers, of all limits, that the store has not given. */
-uint64_t store_degraded(const struct store_shared *s);
-/* Returns the number of charges of denied questions that could not be given back (S5). */
-uint64_t store_refunds_lost(const struct store_shared *s);
-struct sync_counts; /* shared/synced/sync.h */
-void store_sync_counts(const struct store_shared *s, struct sync_counts *counts);
 
 /* Does what is due: leases, exchanges, the heartbeat, client_tick(). Returns the time at which it
  * must be called again. */

@@ -13,37 +13,17 @@
 
 uint64_t send_unawaited(const struct store *s, uint64_t now_ns)
 {
-    uint64_t own_ns = s->shared->options.deadline_ns;
-    return now_ns + (own_ns > UNAWAITED_NS ? own_ns : UNAWAITED_NS);
+    return now_ns + max_u64(s->options.deadline_ns, UNAWAITED_NS);
 }
 
-static int make_call(struct store *s, struct client_call *call, uint64_t now_ns,
-                     client_done_fn done, void *arg)
+int send_call(struct store *s, struct client_call *call, uint64_t now_ns, client_done_fn done,
+              void *arg)
 {
     call->arguments = buffer_text(&s->arguments);
     if (s->closing || s->arguments.full) {
         return WEIR_EIO;
     }
     return client_call(s->client, call, now_ns, done, arg);
-}
-
-int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
-              uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg)
-{
-    struct client_call call = {
-        .slot = slot, .script = script, .count = count, .deadline_ns = deadline_ns};
-    return make_call(s, &call, now_ns, done, arg);
-}
-
-int send_creating(struct store *s, unsigned slot, const struct script *script, unsigned count,
-                  uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg)
-{
-    struct client_call call = {.slot = slot,
-                               .script = script,
-                               .count = count,
-                               .creates = true,
-                               .deadline_ns = deadline_ns};
-    return make_call(s, &call, now_ns, done, arg);
 }
 
 struct buffer *send_fresh(struct store *s)
@@ -401,11 +381,13 @@ static int send_group(struct group *g, uint64_t now_ns)
     struct store_key keys[WEIR_SEVERAL_MAX];
     unsigned index[WEIR_SEVERAL_MAX];
     size_t n = parts_of(g, parts, keys, index);
-    unsigned count = script_put_arguments(send_fresh(s), (unsigned)g->of->asked->verb, parts, n);
-    count += send_numbers(&s->arguments, g->of->pieces, index, n, g->of->asked->shown != NULL);
-    bool creates = g->of->asked->verb == REMOTE_CHECK || g->of->asked->verb == REMOTE_UP_TO;
-    return (creates ? send_creating : send_call)(s, g->slot, script_for(&store_scripts, parts, n),
-                                                 count, 0, now_ns, on_group, g);
+    int verb = g->of->asked->verb;
+    struct client_call call = {.slot = g->slot,
+                               .script = script_for(&store_scripts, parts, n),
+                               .creates = verb == REMOTE_CHECK || verb == REMOTE_UP_TO};
+    call.count = script_put_arguments(send_fresh(s), (unsigned)verb, parts, n);
+    call.count += send_numbers(&s->arguments, g->of->pieces, index, n, g->of->asked->shown != NULL);
+    return send_call(s, &call, now_ns, on_group, g);
 }
 
 void group_full(struct group *g, uint64_t absent, uint64_t now_ns)

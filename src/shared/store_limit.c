@@ -225,21 +225,29 @@ bool store_limit_remembers(const struct store_limit *limit, const struct store_p
            node_keys_deny(limit->shared->keys, hash, params, cost, now_ns, answer);
 }
 
-void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_ns,
-                        struct weir_answer *answer)
+/* Answers by a policy of `on_store_failure`. A cost that never fits is NEVER by each of them. */
+static void answer_alone(const struct remote_part *part, int policy, int verb, uint64_t now_ns,
+                         struct weir_answer *answer)
 {
-    struct store_limit *limit = part->limit;
+    const struct store_limit *limit = part->limit;
     struct store_params own;
     const struct store_params *params = store_part_params(part, &own);
     if (part->cost > params->quota && verb != REMOTE_UP_TO) {
-        answer_never(params, answer); /* the same by every policy */
-    } else if (limit->on_failure == REMOTE_FAIL_LOCAL) {
+        answer_never(params, answer);
+    } else if (policy == REMOTE_FAIL_LOCAL) {
         fallback_ask(limit->fallback, part, verb, now_ns, answer);
-    } else if (limit->on_failure == REMOTE_FAIL_OPEN) {
+    } else if (policy == REMOTE_FAIL_OPEN) {
         answer_open(params, part, answer);
     } else {
         answer_closed(params, answer);
     }
+}
+
+void store_limit_failed(const struct remote_part *part, int verb, uint64_t now_ns,
+                        struct weir_answer *answer)
+{
+    struct store_limit *limit = part->limit;
+    answer_alone(part, limit->on_failure, verb, now_ns, answer);
     answer->flags |= REMOTE_DEGRADED;
     count_shared(&limit->counts.degraded[limit->on_failure], verb != REMOTE_PEEK);
     count_shared(&limit->shared->degraded, verb != REMOTE_PEEK);
@@ -249,20 +257,15 @@ void store_limit_full(const struct remote_part *part, int verb, uint64_t now_ns,
                       struct weir_answer *answer)
 {
     struct store_limit *limit = part->limit;
-    const struct store_numbers *numbers = store_limit_numbers(limit);
-    int on_full = numbers->options.on_full;
-    if (part->cost > numbers->params.quota && verb != REMOTE_UP_TO) {
-        answer_never(&numbers->params, answer);
+    int on_full = store_limit_numbers(limit)->options.on_full;
+    int policy = on_full == WEIR_ALLOW_NEW                          ? REMOTE_FAIL_OPEN
+                 : on_full == WEIR_EVICT && limit->fallback != NULL ? REMOTE_FAIL_LOCAL
+                                                                    : REMOTE_FAIL_CLOSED;
+    answer_alone(part, policy, verb, now_ns, answer);
+    if (answer->verdict == WEIR_NEVER) {
         return;
     }
-    if (on_full == WEIR_EVICT && limit->fallback != NULL) {
-        fallback_ask(limit->fallback, part, verb, now_ns, answer);
-    } else if (on_full == WEIR_ALLOW_NEW) {
-        answer_open(&numbers->params, part, answer);
-    } else {
-        answer_closed(&numbers->params, answer);
-        answer->flags = 0; /* on_full, not `on_store_failure: closed` */
-    }
+    answer->flags &= ~REMOTE_CLOSED; /* on_full, not `on_store_failure: closed` */
     answer->flags |= REMOTE_DEGRADED | WEIR_FLAG_FULL;
     bool allowed = answer->verdict == WEIR_ALLOW;
     count_shared(allowed ? &limit->counts.full_allowed : &limit->counts.full_denied, 1);

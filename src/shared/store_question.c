@@ -27,7 +27,7 @@ static int mode_of(const struct piece *p, const struct remote_question *q)
                                         : REMOTE_EXACT;
 }
 
-/* Returns the slot of the piece's key; 0 without a Cluster, where all keys are together. */
+/* Returns the slot of the piece's key. */
 static unsigned slot_of(const struct store_question *a, const struct piece *p)
 {
     struct store_key key;

@@ -162,14 +162,10 @@ void group_finish(struct group *g, uint64_t now_ns);
 /* ---- calls (store_group.c) ---- */
 
 /* Make a call: send_fresh() returns the emptied buffer for its arguments, and send_call() makes the
- * call when `count` arguments are in the buffer. */
+ * call when call->count arguments are in the buffer. */
 struct buffer *send_fresh(struct store *s);
-int send_call(struct store *s, unsigned slot, const struct script *script, unsigned count,
-              uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg);
-/* The same for a call that may create keys: the store answers script_says_full() instead if it is
- * full. */
-int send_creating(struct store *s, unsigned slot, const struct script *script, unsigned count,
-                  uint64_t deadline_ns, uint64_t now_ns, client_done_fn done, void *arg);
+int send_call(struct store *s, struct client_call *call, uint64_t now_ns, client_done_fn done,
+              void *arg);
 /* Puts what follows the arguments of the n pieces (script_put_numbers()): the debts that the verbs
  * must know of, unless there can be none; and if `told` is set and of some pieces clients may not be
  * told, of which they may. Returns how many arguments were put. */
@@ -178,9 +174,10 @@ unsigned send_numbers(struct buffer *b, const struct piece *pieces, const unsign
 /* Returns the deadline of a call that no question waits for. */
 uint64_t send_unawaited(const struct store *s, uint64_t now_ns);
 
-static inline unsigned send_slot(const struct store *s, const struct store_key *key)
+/* Returns the slot of a key; 0 without a Cluster, where all keys are together. */
+static inline unsigned send_slot(const struct store *s, struct text key)
 {
-    return s->cluster ? cluster_slot(store_key_text(key)) : 0;
+    return s->cluster ? cluster_slot(key) : 0;
 }
 
 /* ---- exchanges (synced/send_sync.c) ---- */

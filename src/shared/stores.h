@@ -18,9 +18,10 @@ struct store_shared {
     char prefix[STORE_PREFIX_MAX + 1];
     struct node_keys *keys;
     struct members members;
-    uint64_t limits;       /* number of limits opened so far: gives their ids */
+    uint64_t limits; /* number of limits opened so far: gives their ids */
+    /* Counts, read by metrics: */
     uint64_t degraded;     /* answers of all limits that the store has not given */
-    uint64_t refunds_lost; /* store_refunds_lost() */
+    uint64_t refunds_lost; /* charges of denied questions that could not be given back (S5) */
 };
 
 #endif

@@ -12,8 +12,7 @@
 
 #define ASKERS 3
 #define DRIVERS 2
-#define KEYS 40 /* of which there is room for some only */
-#define ROOM 24
+#define KEYS_MAX 64
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define QUESTIONS 20000
@@ -22,15 +21,17 @@
 #endif
 
 static struct node_keys *node;
+static uint64_t node_stripes;
 static struct fake_limit fake;
 static uint64_t clock_ns = WEIR_SECOND;
 static uint64_t admitted;
 static uint64_t told;
-static unsigned asking = ASKERS;
+static unsigned asking;
+static int keys; /* that are asked for */
 
 /* What the store has counted of each key, and whether a call is out. */
-static uint64_t counted[KEYS];
-static int in_flight[KEYS];
+static uint64_t counted[KEYS_MAX];
+static int in_flight[KEYS_MAX];
 
 static uint64_t now(uint64_t step_ns)
 {
@@ -42,9 +43,9 @@ static void *ask(void *arg)
     uint64_t mine = 0;
     unsigned seed = *(unsigned *)arg;
     for (unsigned i = 0; i < QUESTIONS; i++) {
-        char key[8];
+        char key[12];
         struct weir_answer a;
-        (void)snprintf(key, sizeof key, "%d", rand_r(&seed) % KEYS);
+        (void)snprintf(key, sizeof key, "%d", rand_r(&seed) % keys);
         int e = sync_ask(node, PART(&fake.limit, text_of(key), 1), now(WEIR_MICROSECOND), &a);
         mine += (e & SYNC_ANSWERED) != 0 && a.verdict == WEIR_ALLOW;
     }
@@ -97,14 +98,27 @@ static void *deny_many(void *arg)
     return NULL;
 }
 
-static void whatever_threads_do_what_is_told_is_what_was_admitted(void **state)
+/* A stripe whose bit was lost would not be visited, and its keys would not be told. */
+static void assert_that_stripes_with_parts_are_known(void)
+{
+    for (uint64_t i = 0; i < node->stripes; i++) {
+        assert_int_equal(node->scheduled[KEY_SYNCED] >> i & 1,
+                         node->stripe[i].heap[KEY_SYNCED].count > 0);
+    }
+}
+
+static void run(int asked_for, uint64_t room)
 {
     pthread_t threads[ASKERS + DRIVERS];
     pthread_t denies;
     unsigned seeds[ASKERS + DRIVERS];
     (void)fake_limit(&fake, WEIR_FIXED_WINDOW, 1000000000, 1000 * WEIR_DAY, 0);
     fake.limit.sync_ns = MS;
-    assert_int_equal(node_keys_of(&node, KEY_SYNCED, ROOM), 0);
+    asking = ASKERS;
+    keys = asked_for;
+    admitted = told = 0;
+    memset(counted, 0, sizeof counted);
+    assert_int_equal(node_keys_of(&node, KEY_SYNCED, room), 0);
     (void)pthread_create(&denies, NULL, deny_many, NULL);
     for (unsigned i = 0; i < ASKERS + DRIVERS; i++) {
         seeds[i] = i + 1;
@@ -114,6 +128,7 @@ static void whatever_threads_do_what_is_told_is_what_was_admitted(void **state)
         (void)pthread_join(threads[i], NULL);
     }
     (void)pthread_join(denies, NULL);
+    assert_that_stripes_with_parts_are_known();
     unsigned seed = 9;
     struct sync_call c;
     node_keys_stop(node);
@@ -124,14 +139,28 @@ static void whatever_threads_do_what_is_told_is_what_was_admitted(void **state)
     sync_counts(node, &n);
     assert_true(admitted > 0 && n.exchanges > 0 && n.lost > 0);
     assert_int_equal(told, admitted);
+    node_stripes = node->stripes;
     node_keys_destroy(node);
     assert_int_equal(fake.limit.references, 0);
+}
+
+static void whatever_threads_do_what_is_told_is_what_was_admitted(void **state)
+{
+    run(40, 24); /* keys give way to others */
+}
+
+/* There are about as many keys as stripes, so that stripes have parts and have none all the time. */
+static void what_is_due_in_many_stripes_is_found(void **state)
+{
+    run(KEYS_MAX, 4096);
+    assert_int_equal(node_stripes, KEY_STRIPES_MAX);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whatever_threads_do_what_is_told_is_what_was_admitted),
+        cmocka_unit_test(what_is_due_in_many_stripes_is_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "fleet/fleet.h"
-#include "shared/synced/sync.h"
+#include "shared/stores.h"
 #include "support/fleet/fleet_open.h"
 #include "support/store/redis_alone.h"
 
@@ -133,7 +133,7 @@ static void a_damaged_key_harms_no_other(void **state)
         assert_true(key == 7 || hears(&other, 0, key, 5000));
     }
     struct sync_counts counts;
-    store_sync_counts(one.fleet->shared, &counts);
+    sync_counts(one.fleet->shared->keys, &counts);
     print_message("%llu exchanges, %llu lost\n", (unsigned long long)counts.exchanges,
                   (unsigned long long)counts.lost);
     assert_in_range(counts.lost, 1, counts.exchanges / 16); /* only those of that key */

@@ -72,10 +72,10 @@ weir_plant_fleet(an_expired_lease_counts_as_unused LEASED
 
 weir_plant_fleet(a_lease_that_is_over_can_be_returned LEASED
     [[        keep = kept and keep or 0
-        -- Decide]]
+        -- The whole units]]
     [[        u = kept and u or u > back * a and u - back * a or 0
         keep = kept and keep or 0
-        -- Decide]])
+        -- The whole units]])
 
 weir_plant_fleet(what_is_outstanding_never_expires LEASED
     [[    while good and first <= n and marks[first] <= now do]]
@@ -121,7 +121,7 @@ weir_plant_fleet(windows_go_by_the_nodes_clock SYNCED
     if (window > v->window) {]])
 
 weir_plant_fleet(idle_keys_are_forgotten_with_their_debt SYNCED
-    [[    uint64_t new_ns = add_sat(now_ns, sync_view_reset(&k->view, params_of(k->part.limit), now_ns));]]
+    [[    uint64_t new_ns = add_sat(now_ns, reset_ns(k, now_ns));]]
     [[    uint64_t new_ns = now_ns;]])
 
 weir_plant_fleet(a_node_without_exchanges_goes_on SYNCED

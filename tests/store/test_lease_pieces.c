@@ -35,7 +35,7 @@ struct call {
 
 static void key_of(const struct store_params *p, bool whole, struct store_key *key)
 {
-    struct store_key_head head;
+    struct store_key head;
     assert_int_equal(store_key_head(TEXT("t"), TEXT("api"), p, &head, NULL), 0);
     store_key(&head, (struct text){NULL, 0}, whole ? TEXT("b") : TEXT("a"), key);
 }

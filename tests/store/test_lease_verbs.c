@@ -244,7 +244,7 @@ static void several_limits_heed_it_too(void **state)
     (void)lease(0, 250, 0, 0, 0, 0);
     struct weir_options o = options(WEIR_SLIDING_LOG, 1000, WEIR_SECOND);
     struct store_params log;
-    struct store_key_head head;
+    struct store_key head;
     struct store_key keys[2];
     assert_int_equal(store_params(&o, &log, NULL), 0);
     assert_int_equal(store_key_head(TEXT("t"), TEXT("log"), &log, &head, NULL), 0);

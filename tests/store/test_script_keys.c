@@ -37,7 +37,7 @@ static struct store_params limit_of(int algorithm, uint64_t count)
 
 static void key_of(const struct store_params *p, const char *name, struct store_key *key)
 {
-    struct store_key_head head;
+    struct store_key head;
     assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), p, &head, NULL), 0);
     store_key(&head, (struct text){NULL, 0}, text_of(name), key);
 }

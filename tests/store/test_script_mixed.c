@@ -59,7 +59,7 @@ static struct store_params params_of(const struct kind *k, uint64_t quota)
 
 static void put(const struct store_params *p, uint64_t cost, uint64_t now_us)
 {
-    struct store_key_head head;
+    struct store_key head;
     struct store_key key;
     assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), p, &head, NULL), 0);
     store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
@@ -186,7 +186,7 @@ struct holder {
 static const struct store_reply *call_lease(const struct holder *h, uint64_t cost, uint64_t want,
                                             uint64_t now_us)
 {
-    struct store_key_head head;
+    struct store_key head;
     struct store_key key;
     struct buffer arguments;
     buffer_init(&arguments, 4096);
@@ -284,7 +284,7 @@ static void a_reset_by_who_knows_a_small_bucket_is_one_of_the_larger(void **stat
 {
     struct holder large = {.params = params_of(&leased, LARGEST)};
     struct store_params small = params_of(&leased, 10);
-    struct store_key_head head;
+    struct store_key head;
     struct store_key key;
     uint64_t now_us = 1000000000;
     assert_int_equal(ask(&large.params, 900, now_us).verdict, WEIR_ALLOW);

@@ -25,7 +25,7 @@ static unsigned told_denied; /* of these, limits that denied, too */
 struct limit {
     struct weir *local;
     struct store_params params;
-    struct store_key_head head;
+    struct store_key head;
 };
 
 static void open_limit(struct limit *l, int algorithm, uint64_t count)

@@ -43,11 +43,7 @@ _Static_assert(sizeof(struct reservations_counts) % sizeof(uint64_t) == 0, "coun
 
 void reservations_count(struct reservations *r, struct reservations_counts *counts)
 {
-    const uint64_t *from = (const uint64_t *)&r->counts;
-    uint64_t *to = (uint64_t *)counts;
-    for (size_t i = 0; i < sizeof *counts / sizeof *to; i++) {
-        to[i] = load_relaxed(&from[i]);
-    }
+    load_each(counts, &r->counts, sizeof *counts / sizeof(uint64_t));
 }
 
 static struct shard *shard_of(struct reservations *r, struct id id)

@@ -6,6 +6,7 @@
 #include "common/log.h"
 #include "fleet/place.h"
 #include "server/admin/history.h"
+#include "shared/stores.h"
 
 /* ---- a place on a loop ---- */
 
@@ -61,7 +62,7 @@ static void read_memory(const struct endpoint_memory *m, struct fleet_endpoint_n
 static bool read_endpoints(const struct weir_fleet *fleet, struct fleet_numbers *n)
 {
     struct breaker_seen seen[FLEET_ENDPOINTS];
-    size_t count = fleet_endpoints(fleet, seen, FLEET_ENDPOINTS);
+    size_t count = breakers_see(fleet->breakers, seen, FLEET_ENDPOINTS);
     bool worth = false;
     n->endpoints_count = count < FLEET_ENDPOINTS ? count : FLEET_ENDPOINTS;
     n->full = 0;
@@ -90,9 +91,9 @@ static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n
     n->resent = load_relaxed(&m->resent);
     n->late = load_relaxed(&m->late);
     n->connects = load_relaxed(&m->connects);
-    n->refunds_lost = store_refunds_lost(fleet->shared);
+    n->refunds_lost = load_relaxed(&fleet->shared->refunds_lost);
     n->targets_refused = fleet_targets_refused(fleet, n->last_refused, sizeof n->last_refused);
-    store_sync_counts(fleet->shared, &n->synced);
+    sync_counts(fleet->shared->keys, &n->synced);
     read_histogram(&m->took, &n->took);
     bool worth = read_endpoints(fleet, n);
     n->up = n->links > 0 && worth;

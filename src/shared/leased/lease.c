@@ -164,15 +164,11 @@ unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum le
     }
     node_keys_unlock(s);
     if (done == 0 && how != LEASE_HERE) {
-        lease_call_plain(of, hash, now_ns, call);
+        call->hash = hash;
+        lease_alone(of, now_ns, call);
         done = LEASE_SEND;
     }
     return done;
-}
-
-void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call)
-{
-    lease_call_plain(of, call->hash, now_ns, call);
 }
 
 /* ---- looking after leases ---- */

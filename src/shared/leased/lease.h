@@ -101,11 +101,11 @@ unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum le
                    uint64_t now_ns, struct weir_answer *answer, struct lease_call *call);
 
 /* Makes the *call that asks the store for this question alone, when a question that got LEASE_WAIT
- * cannot wait. *call is the one that lease_ask() has set. */
+ * cannot wait: it settles nothing and takes no lease. lease_ask() has set call->hash. */
 void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call);
 
 /* Gives back the cost, which was taken here and not used (several limits). Returns false if the lease
- * that they came from is gone; an UNDO in the store may then give them back (lease_stamp()). */
+ * that they came from is gone; an UNDO in the store may then give them back. */
 bool lease_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns);
 
 /* The script and the arguments of a call, for client_call(). */
@@ -120,10 +120,6 @@ int lease_reply(struct node_keys *keys, const struct lease_call *call,
                 const struct store_reply *reply, uint64_t now_ns, struct weir_answer *answer);
 void lease_lost(struct node_keys *keys, const struct lease_call *call, uint64_t now_ns);
 void lease_unsent(struct node_keys *keys, const struct lease_call *call, uint64_t now_ns);
-
-/* Returns the time, in us, to give to a REFUND or UNDO of what the question was granted, out of a
- * reply that lease_reply() has accepted. */
-uint64_t lease_stamp(const struct store_reply *reply);
 
 /* Makes the next call that is due without a question: a renewal or a return. Returns false if there
  * is none. */

@@ -32,10 +32,9 @@ void lease_call_make(struct key_stripe *s, struct lease *e, uint64_t cost, uint6
     node_key_unschedule(s, &e->part);
 }
 
-void lease_call_plain(const struct remote_part *of, struct hash hash, uint64_t now_ns,
-                      struct lease_call *call)
+void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call)
 {
-    fill(call, of->limit, hash, of->cost, now_ns);
+    fill(call, of->limit, call->hash, of->cost, now_ns);
     store_key(&call->limit->head, of->shard, of->key, &call->key);
 }
 

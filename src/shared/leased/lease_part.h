@@ -69,10 +69,6 @@ uint64_t lease_pause(const struct store_limit *limit, const struct store_params 
 void lease_call_make(struct key_stripe *s, struct lease *e, uint64_t cost, uint64_t want, bool keep,
                      uint64_t now_ns, struct lease_call *call);
 
-/* Makes the call of a question alone: it settles nothing and takes no lease. Needs no lock. */
-void lease_call_plain(const struct remote_part *of, struct hash hash, uint64_t now_ns,
-                      struct lease_call *call);
-
 /* lease_wants_renewal() returns whether the lease should be renewed. lease_renew() makes the call
  * for it, or returns false if what is left is enough, or if leases are being stopped. */
 bool lease_wants_renewal(const struct lease *e, uint64_t now_ns);

@@ -136,11 +136,6 @@ int lease_reply(struct node_keys *keys, const struct lease_call *call,
     return 0;
 }
 
-uint64_t lease_stamp(const struct store_reply *reply)
-{
-    return (uint64_t)reply->integers[SCRIPT_ANSWER_STAMP];
-}
-
 /* The units that the call kept may be spent until the end of the old lease, which is before that of
  * the new one; but they are not settled any more (L2). */
 void lease_lost(struct node_keys *keys, const struct lease_call *call, uint64_t now_ns)

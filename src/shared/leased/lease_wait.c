@@ -166,10 +166,5 @@ void lease_waits_tick(struct lease_waits *w, uint64_t now_ns, struct list *ended
 
 struct lease_question *lease_question_next(struct list *ended)
 {
-    if (list_is_empty(ended)) {
-        return NULL;
-    }
-    struct lease_question *q = LIST_OF(ended->next, struct lease_question, node);
-    list_take(&q->node);
-    return q;
+    return list_is_empty(ended) ? NULL : LIST_OF(list_pop(ended), struct lease_question, node);
 }

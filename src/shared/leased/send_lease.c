@@ -67,7 +67,7 @@ static void on_lease(void *arg, enum client_end end, const struct store_reply *r
     free(f);
     if (g != NULL && replied) {
         g->answer.limit = g->piece;
-        g->stamp_us = lease_stamp(reply);
+        g->stamp_us = (uint64_t)reply->integers[SCRIPT_ANSWER_STAMP];
         group_answered(g, now_ns);
     } else if (g != NULL && full) {
         group_full(g, absent, now_ns);
@@ -90,16 +90,18 @@ void send_lease_tick(struct store *s, uint64_t now_ns)
 static int put(struct store *s, const struct lease_call *call, uint64_t deadline_ns,
                uint64_t now_ns, struct flight *f)
 {
-    unsigned count;
     if (f == NULL) {
         return WEIR_ENOMEM;
     }
     if (deadline_ns <= now_ns) {
         return WEIR_EIO; /* the question has waited too long */
     }
-    lease_put_arguments(call, send_fresh(s), &count);
-    return send_creating(s, send_slot(s, &call->key), lease_script(&store_scripts, call), count,
-                         deadline_ns, now_ns, on_lease, f);
+    struct client_call sent = {.slot = send_slot(s, store_key_text(&call->key)),
+                               .script = lease_script(&store_scripts, call),
+                               .creates = true,
+                               .deadline_ns = deadline_ns};
+    lease_put_arguments(call, send_fresh(s), &sent.count);
+    return send_call(s, &sent, now_ns, on_lease, f);
 }
 
 /* lease_send_fn */

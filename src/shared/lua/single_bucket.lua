@@ -1,4 +1,4 @@
--- check, peek and upto of one token bucket, in one piece that makes next to no functions: for calls that
+-- check, peek and upto of one token bucket, in one piece that makes no functions: for calls that
 -- are not `plain`, with the full answer of decide.lua. It decides as bucket.lua does, whose times are
 -- pairs of us and a remainder. A state that is '@', or leads further than quota and debt, one with a block
 -- that is over, a cost beyond the quota, and anything that is no state are left to the rest of the script.
@@ -29,30 +29,23 @@ if #KEYS == 1 and #ARGV == 8 and (ARGV[1] == 'check' or ARGV[1] == 'peek' or ARG
         if u < 0 then
             u, r = 0, 0
         end
-        local room -- whole units between the lead and the span
-        local function fits()
-            local left_u, left_r = span_u - u, span_r - r
-            if left_r < 0 then
-                left_u, left_r = left_u - 1, left_r + PARTS
-            end
-            if left_u < 0 then
-                return 0
-            elseif b == 0 then
-                return floor(left_u / a)
-            end
-            local n = floor((left_u + left_r / PARTS) / (a + b / PARTS)) + 1 -- may be one off
+        local left_u, left_r = span_u - u, span_r - r
+        if left_r < 0 then
+            left_u, left_r = left_u - 1, left_r + PARTS
+        end
+        local room = left_u < 0 and 0 or floor(left_u / a) -- whole units between the lead and the span
+        if b > 0 and left_u >= 0 then
+            room = floor((left_u + left_r / PARTS) / (a + b / PARTS)) + 1 -- may be one off
             repeat
-                local y = n * b
-                local z = y % PARTS
-                local unit_u = n * a + floor(y / PARTS)
-                local much = unit_u > left_u or unit_u == left_u and z > left_r
-                n = much and n - 1 or n
+                x = room * b
+                local unit_r = x % PARTS
+                local unit_u = room * a + floor(x / PARTS)
+                local much = unit_u > left_u or unit_u == left_u and unit_r > left_r
+                room = much and room - 1 or room
             until not much
-            return n
         end
         local blocked = block > 0
         if ARGV[1] == 'upto' then
-            room = fits()
             cost = (blocked or room < 1) and 1 or cost < room and cost or room
         end
         x = cost * b
@@ -91,7 +84,7 @@ if #KEYS == 1 and #ARGV == 8 and (ARGV[1] == 'check' or ARGV[1] == 'peek' or ARG
                 delay = delay > 0 and delay or 0
             end
             if take then
-                u, r, room = after_u, after_r, nil
+                u, r, room = after_u, after_r, room > cost and room - cost or 0
                 local state = now + u
                 if r > 0 then
                     state = string.format('%.0f:%.0f', state, r)
@@ -100,7 +93,6 @@ if #KEYS == 1 and #ARGV == 8 and (ARGV[1] == 'check' or ARGV[1] == 'peek' or ARG
             end
         end
         local reset = r == 0 and u or u + 1
-        room = room or fits()
         if blocked then
             local left = block < 9007199254740992 and block - now or -1
             allowed, room = false, 0

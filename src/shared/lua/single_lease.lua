@@ -92,39 +92,36 @@ if ARGV[1] == 'lease' then
             end
         end
         keep = kept and keep or 0
-        -- Decide the question.
-        x = cost * b
-        local cost_r = x % PARTS
-        local cost_u = cost * a + floor(x / PARTS)
-        local limit_u, limit_r = span_u - cost_u, span_r - cost_r
-        if limit_r < 0 then
-            limit_u, limit_r = limit_u - 1, limit_r + PARTS
+        -- The whole units that are there: -1 in debt, where even a cost of 0 is denied.
+        local left_u, left_r = span_u - u, span_r - r
+        if left_r < 0 then
+            left_u, left_r = left_u - 1, left_r + PARTS
         end
-        local allowed = u < limit_u or u == limit_u and r <= limit_r
+        local room = left_u < 0 and -1 or floor(left_u / a)
+        if b > 0 and left_u >= 0 then -- a quotient of doubles may be one off
+            room = floor((left_u + left_r / PARTS) / (a + b / PARTS)) + 1
+            repeat
+                x = room * b
+                local unit_r = x % PARTS
+                local unit_u = room * a + floor(x / PARTS)
+                local much = unit_u > left_u or unit_u == left_u and unit_r > left_r
+                room = much and room - 1 or room
+            until not much
+        end
+        -- Decide the question.
+        local allowed = cost <= room
         local take = allowed and cost > 0
-        local retry = allowed and 0 or u - limit_u + (r > limit_r and 1 or 0)
-        local granted, fresh = 0, 0
-        if allowed then
+        local retry, granted, fresh = 0, 0, 0
+        if not allowed then
+            x = cost * b
+            retry = cost * a + floor(x / PARTS) - left_u + (x % PARTS > left_r and 1 or 0)
+        else
             -- A new lease gets as much as `most` of leased_bucket.lua says.
-            local left_u, left_r = limit_u - u, limit_r - r
-            if left_r < 0 then
-                left_u, left_r = left_u - 1, left_r + PARTS
-            end
-            local room = floor(left_u / a)
-            if b > 0 then -- a quotient of doubles may be one off
-                room = floor((left_u + left_r / PARTS) / (a + b / PARTS)) + 1
-                repeat
-                    x = room * b
-                    local unit_r = x % PARTS
-                    local unit_u = room * a + floor(x / PARTS)
-                    local much = unit_u > left_u or unit_u == left_u and unit_r > left_r
-                    room = much and room - 1 or room
-                until not much
-            end
+            local rest = room - cost
             local share = floor(quota / (4 * (leases + 1)))
-            local half, crumb = floor(room / 2), floor(share / 16)
+            local half, crumb = floor(rest / 2), floor(share / 16)
             if half <= crumb then
-                half = take and (room < crumb and room or crumb) or 0
+                half = take and (rest < crumb and rest or crumb) or 0
             end
             half = half + keep
             granted = want < share and want or share
@@ -186,21 +183,7 @@ if ARGV[1] == 'lease' then
             stay = stay < 3155760000000000 and stay or 3155760000000000
             redis.call('SET', KEYS[1], text, 'PX', math.ceil(stay / 1000) + KEEP_MS)
         end
-        local left_u, left_r = span_u - u, span_r - r
-        if left_r < 0 then
-            left_u, left_r = left_u - 1, left_r + PARTS
-        end
-        local room = left_u < 0 and 0 or floor(left_u / a)
-        if b > 0 and left_u >= 0 then
-            room = floor((left_u + left_r / PARTS) / (a + b / PARTS)) + 1
-            repeat
-                x = room * b
-                local unit_r = x % PARTS
-                local unit_u = room * a + floor(x / PARTS)
-                local much = unit_u > left_u or unit_u == left_u and unit_r > left_r
-                room = much and room - 1 or room
-            until not much
-        end
+        room = room > units and room - units or 0
         return { allowed and 1 or 2, 0, room, take and cost or 0, retry, reset, 0, now, 0,
             granted, fresh, fresh > 0 and fresh - now or 0, kept and 1 or 0 }
     end

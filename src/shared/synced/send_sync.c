@@ -78,16 +78,18 @@ static void on_sync(void *arg, enum client_end end, const struct store_reply *re
 /* Sends exchanges of one slot and one script. */
 static void send(struct store *s, const struct sync_call *calls, unsigned n, uint64_t now_ns)
 {
-    unsigned count;
+    struct client_call call = {.slot = send_slot(s, store_key_text(&calls->key)),
+                               .script = sync_script(&store_scripts, calls),
+                               .creates = true,
+                               .deadline_ns = send_unawaited(s, now_ns)};
     struct sync_sent *x = malloc(sizeof *x + n * sizeof *calls);
     int e = WEIR_ENOMEM;
     if (x != NULL) {
         x->store = s;
         x->n = n;
         memcpy(x->calls, calls, n * sizeof *calls);
-        sync_put_arguments(calls, n, send_fresh(s), &count);
-        e = send_creating(s, send_slot(s, &calls->key), sync_script(&store_scripts, calls), count,
-                          send_unawaited(s, now_ns), now_ns, on_sync, x);
+        sync_put_arguments(calls, n, send_fresh(s), &call.count);
+        e = send_call(s, &call, now_ns, on_sync, x);
     }
     if (e != 0) {
         free(x);
@@ -98,7 +100,7 @@ static void send(struct store *s, const struct sync_call *calls, unsigned n, uin
 static bool go_together(const struct store *s, const struct sync_call *a, const struct sync_call *b)
 {
     return sync_script(&store_scripts, a) == sync_script(&store_scripts, b) &&
-           send_slot(s, &a->key) == send_slot(s, &b->key);
+           send_slot(s, store_key_text(&a->key)) == send_slot(s, store_key_text(&b->key));
 }
 
 /* Moves those that go with the first of calls[0..n) to the front. Returns how many they are. */

@@ -57,11 +57,17 @@ static uint64_t next_ns(const struct node_keys *keys, const struct synced *k, ui
     return first ? now_ns : max_u64(now_ns, add_sat(from_ns, k->part.limit->sync_ns));
 }
 
+/* Returns the time until the key is as good as new. */
+static uint64_t reset_ns(struct synced *k, uint64_t now_ns)
+{
+    return sync_view_state(&k->view, params_of(k->part.limit), now_ns).reset_after_ns;
+}
+
 /* Returns when an idle key may be forgotten: 10 S after its last use, but not before it is as good
  * as new, because a client that asks seldom would otherwise find a new key each time (Y6). */
 static uint64_t idle_ns(struct synced *k, uint64_t now_ns)
 {
-    uint64_t new_ns = add_sat(now_ns, sync_view_reset(&k->view, params_of(k->part.limit), now_ns));
+    uint64_t new_ns = add_sat(now_ns, reset_ns(k, now_ns));
     return max_u64(new_ns, add_sat(k->part.key->used_ns, SYNC_IDLE_AFTER * k->part.limit->sync_ns));
 }
 
@@ -84,7 +90,7 @@ static uint64_t matters(struct key_part *part, uint64_t now_ns)
 {
     struct synced *k = (struct synced *)part;
     bool idle = !k->in_flight && !k->used && !has_delta(k);
-    return idle ? sync_view_reset(&k->view, params_of(part->limit), now_ns) : UINT64_MAX;
+    return idle ? reset_ns(k, now_ns) : UINT64_MAX;
 }
 
 /* Gives the key a count, if necessary instead of an idle one (Y7). Returns NULL if there is no room
@@ -134,13 +140,10 @@ static int touch(struct node_keys *keys, struct key_stripe *s, struct synced *k,
  * heard of the key. */
 static void note_left(struct synced *k, const struct store_params *p, uint64_t now_ns)
 {
-    uint64_t remaining;
-    if (!k->noted && sync_view_left(&k->view, p, now_ns, &remaining)) {
+    if (!k->noted && k->view.known) {
+        struct weir_answer state = sync_view_state(&k->view, p, now_ns);
         k->noted = true;
-        k->part.key->remaining = remaining;
-        k->part.key->reset_at_ns = add_sat(now_ns, sync_view_reset(&k->view, p, now_ns));
-        k->part.key->noted_ns = max_u64(now_ns, 1);
-        k->part.key->round = 0;
+        node_key_note(k->part.key, 0, &state, 0, now_ns);
     }
 }
 
@@ -380,13 +383,6 @@ void sync_lost(struct node_keys *keys, const struct sync_call *call, uint64_t no
 
 void sync_counts(const struct node_keys *keys, struct sync_counts *counts)
 {
-    *counts = (struct sync_counts){
-        .exchanges = load_relaxed(&keys->syncs.counts.exchanges),
-        .lost = load_relaxed(&keys->syncs.counts.lost),
-        .dropped = load_relaxed(&keys->syncs.counts.dropped),
-        .full = load_relaxed(&keys->syncs.counts.full),
-        .forgotten = load_relaxed(&keys->syncs.counts.forgotten),
-        .degraded = load_relaxed(&keys->syncs.counts.degraded),
-        .keys = node_keys_count(keys, KEY_SYNCED),
-    };
+    load_each(counts, &keys->syncs.counts, sizeof *counts / sizeof(uint64_t));
+    counts->keys = node_keys_count(keys, KEY_SYNCED);
 }

@@ -78,8 +78,7 @@ void sync_view_ask(struct sync_view *v, const struct store_params *p, uint64_t c
     }
 }
 
-/* Returns the remaining units and the time until the key is as good as new. */
-static struct weir_answer state_of(struct sync_view *v, const struct store_params *p,
+struct weir_answer sync_view_state(struct sync_view *v, const struct store_params *p,
                                    uint64_t now_ns)
 {
     const struct sync_row *row = rows[p->algorithm];
@@ -91,18 +90,6 @@ static struct weir_answer state_of(struct sync_view *v, const struct store_param
         block(v, left_ns, &a);
     }
     return a;
-}
-
-uint64_t sync_view_reset(struct sync_view *v, const struct store_params *p, uint64_t now_ns)
-{
-    return state_of(v, p, now_ns).reset_after_ns;
-}
-
-bool sync_view_left(struct sync_view *v, const struct store_params *p, uint64_t now_ns,
-                    uint64_t *remaining)
-{
-    *remaining = state_of(v, p, now_ns).remaining;
-    return v->known;
 }
 
 void sync_view_refund(struct sync_view *v, const struct store_params *p, uint64_t units,

@@ -90,13 +90,10 @@ void sync_view_init(struct sync_view *v, uint64_t offset_us, uint64_t now_ns);
 void sync_view_ask(struct sync_view *v, const struct store_params *p, uint64_t cost,
                    uint64_t now_ns, struct weir_answer *answer);
 
-/* Returns how long it takes, by all that is known, until the key is as good as new; 0: it is. */
-uint64_t sync_view_reset(struct sync_view *v, const struct store_params *p, uint64_t now_ns);
-
-/* Sets *remaining to the units that are left by the last total and by what was admitted here since.
- * Returns false if nothing was heard yet. */
-bool sync_view_left(struct sync_view *v, const struct store_params *p, uint64_t now_ns,
-                    uint64_t *remaining);
+/* Returns what remains, by the last total and by what was admitted here since, and the time until the
+ * key is as good as new. */
+struct weir_answer sync_view_state(struct sync_view *v, const struct store_params *p,
+                                   uint64_t now_ns);
 
 /* Sets *answer to NEVER, for a cost that never fits, as for a key of which nothing is known. */
 void sync_view_never(const struct store_params *p, struct weir_answer *answer);

@@ -31,7 +31,7 @@ void store_run_call(const struct store_params *params, const char *name, const s
         [ORACLE_UP_TO] = REMOTE_UP_TO,       [ORACLE_REFUND] = REMOTE_REFUND,
         [ORACLE_PENALIZE] = REMOTE_PENALIZE,
     };
-    struct store_key_head head;
+    struct store_key head;
     assert_int_equal(store_key_head(TEXT("t"), TEXT("limit"), params, &head, NULL), 0);
     store_key(&head, (struct text){NULL, 0}, text_of(name), &call->key);
     call->verb = verbs[op->verb];

@@ -190,11 +190,6 @@ void lease_unsent(struct node_keys *keys, const struct lease_call *call, uint64_
     lease_lost(keys, call, now_ns);
 }
 
-uint64_t lease_stamp(const struct store_reply *reply)
-{
-    return 0;
-}
-
 bool lease_next(struct node_keys *keys, uint64_t now_ns, struct lease_call *call)
 {
     if (fake.due == NULL) {

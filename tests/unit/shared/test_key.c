@@ -31,7 +31,7 @@ static struct store_params params_of(int algorithm, uint64_t offset_ns)
 static struct store_key key_of(const char *limit, struct text shard, struct text key)
 {
     struct store_params p = params_of(WEIR_TOKEN_BUCKET, 0);
-    struct store_key_head head;
+    struct store_key head;
     struct store_key out;
     assert_int_equal(store_key_head(TEXT("weir"), text_of(limit), &p, &head, NULL), 0);
     store_key(&head, shard, key, &out);
@@ -120,7 +120,7 @@ static void states_that_mean_different_things_have_different_places(void **state
 static void names_that_would_move_keys_are_refused(void **state)
 {
     struct store_params p = params_of(WEIR_TOKEN_BUCKET, 0);
-    struct store_key_head head;
+    struct store_key head;
     struct weir_error error;
     char longer[300];
     memset(longer, 'x', sizeof longer);
@@ -145,7 +145,7 @@ static void the_longest_key_fits(void **state)
     memset(x, 'x', sizeof x);
     struct store_params p = params_of(WEIR_FIXED_WINDOW, 0);
     memset(p.kind, 'k', sizeof p.kind - 1);
-    struct store_key_head head;
+    struct store_key head;
     struct store_key out;
     assert_int_equal(store_key_head((struct text){x, 64}, (struct text){x, 256}, &p, &head, NULL),
                      0);

@@ -236,6 +236,44 @@ static void a_limit_too_small_for_leases_is_exact_and_bad_pairs_are_refused(void
     assert_string_equal(error.text, "sliding_log cannot be leased");
 }
 
+/* ---- a full store ---- */
+
+/* The limit's own numbers only say how long the longest of the rates takes to refill. */
+static void a_full_store_answers_a_question_that_brings_a_rate_by_that_rate(void **state)
+{
+    static const struct {
+        int on_full;
+        int verdict;
+        uint64_t cost;
+    } rows[] = {{WEIR_DENY_NEW, WEIR_DENY, 1},
+                {WEIR_ALLOW_NEW, WEIR_ALLOW, 1},
+                {WEIR_EVICT, WEIR_ALLOW, 1},
+                {WEIR_ALLOW_NEW, WEIR_NEVER, 6}};
+    struct store_reply full = {.type = ':', .n = 2, .integers = {-1, 1}};
+    for (unsigned i = 0; i < 4; i++) {
+        struct remote_spec spec = {.name = TEXT("adhoc"),
+                                   .options = WEIR_OPTIONS_INIT,
+                                   .mode = REMOTE_EXACT,
+                                   .on_failure = REMOTE_FAIL_CLOSED,
+                                   .any_rate = true};
+        spec.options.algorithm = WEIR_TOKEN_BUCKET;
+        spec.options.count = 1000000;
+        spec.options.period_ns = WEIR_DAY;
+        spec.options.on_full = rows[i].on_full;
+        struct store_limit *l = NULL;
+        assert_int_equal(store_limit_open(t.shared, &spec, &l, NULL), 0);
+        t.limits[t.limits_count++] = l;
+        struct remote_part p = part(l, "alice", rows[i].cost);
+        p.rate = (struct remote_rate){.interval_ns = WEIR_SECOND, .burst = 5};
+        assert_int_equal(ask_parts(REMOTE_CHECK, &p, 1, 0, NOW), REMOTE_PENDING);
+        fake_end(0, CLIENT_REPLIED, &full, NOW);
+        assert_int_equal(t.answer.answer.verdict, rows[i].verdict);
+        assert_int_equal(t.answer.answer.quota, rows[i].on_full == WEIR_EVICT ? 2 : 5);
+        bool never = rows[i].verdict == WEIR_NEVER; /* by every policy, so it is not marked */
+        assert_int_equal(t.answer.answer.flags, never ? 0 : REMOTE_DEGRADED | WEIR_FLAG_FULL);
+    }
+}
+
 /* ---- new numbers ---- */
 
 static struct weir_options bucket_of(const struct store_limit *l, uint64_t count)
@@ -280,6 +318,7 @@ int main(void)
         TEST(verbs_go_to_the_store_and_fail_without_it),
         TEST(verbs_know_of_the_debts_that_synced_limits_have),
         TEST(bad_questions_change_nothing),
+        TEST(a_full_store_answers_a_question_that_brings_a_rate_by_that_rate),
         TEST(a_leased_limit_whose_numbers_change_acts_by_the_new_ones),
         TEST(numbers_that_come_back_take_no_more_memory),
         TEST(a_lease_answers_at_once_and_renews_behind_the_answer),

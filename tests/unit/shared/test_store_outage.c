@@ -1,4 +1,6 @@
 /* Tests `on_store_failure: local`: what a key has when the store goes, and what it keeps. */
+#include <dlfcn.h>
+
 #include "shared/stores.h"
 #include "unit/shared/store_story.h"
 
@@ -65,6 +67,44 @@ static void what_was_spent_stays_spent_when_the_number_of_nodes_changes(void **s
     assert_int_equal(allowed_of(l, NOW), 0);
     be_nodes(1);
     assert_int_equal(allowed_of(l, NOW), 9); /* its part was 3 of 12, and spent */
+}
+
+/* Called once, when a fallback is about to take its lock: what another thread does at that moment. */
+static void (*meanwhile)(void);
+
+int pthread_rwlock_rdlock(pthread_rwlock_t *lock)
+{
+    union {
+        void *found;
+        int (*lock)(pthread_rwlock_t *lock);
+    } real = {dlsym(RTLD_NEXT, "pthread_rwlock_rdlock")};
+    void (*other)(void) = meanwhile;
+    meanwhile = NULL;
+    if (other != NULL) {
+        other();
+    }
+    return real.lock(lock);
+}
+
+/* Another thread hears of a second node, and asks for another key. */
+static void hear_of_a_node(void)
+{
+    struct remote_part part = {.limit = t.limits[0], .key = TEXT("another"), .cost = 1};
+    struct remote_question q = {.verb = REMOTE_CHECK, .parts = &part, .n = 1};
+    struct remote_answer answer;
+    be_nodes(2);
+    assert_int_equal(store_ask_failed(&q, NOW, &answer), REMOTE_ANSWERED);
+}
+
+static void a_thread_that_was_late_to_hear_of_a_node_forgets_nothing(void **state)
+{
+    struct store_limit *l = limit("api", 12, REMOTE_EXACT, REMOTE_FAIL_LOCAL);
+    fake.refuse = WEIR_EIO;
+    be_nodes(1);
+    assert_int_equal(allowed_of(l, NOW), 12);
+    meanwhile = hear_of_a_node;
+    assert_int_equal(allowed_of(l, NOW), 0);
+    assert_null(meanwhile);
 }
 
 static void what_was_spent_stays_spent_in_the_next_outage(void **state)
@@ -136,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         COUNTED(a_stranger_has_this_nodes_part),
         COUNTED(what_was_spent_stays_spent_when_the_number_of_nodes_changes),
+        COUNTED(a_thread_that_was_late_to_hear_of_a_node_forgets_nothing),
         COUNTED(what_was_spent_stays_spent_in_the_next_outage),
         COUNTED(short_stalls_add_what_refills_while_they_last),
         COUNTED(a_late_reply_says_what_remains),
