@@ -93,30 +93,7 @@ int fleet_place_ask(struct fleet_place *p, struct remote_question *q, struct rem
     return e;
 }
 
-/* Gives the questions to the loop, one that it cannot take back to the asker. */
-static void on_before(uv_prepare_t *handle)
-{
-    struct fleet_place *p = handle->data;
-    struct remote_question *q = p->asked;
-    p->asked = NULL;
-    p->asked_end = &p->asked;
-    while (q != NULL) {
-        struct remote_question *next = q->next;
-        struct remote_answer answer;
-        int e = fleet_loop_send(p->loop, q, &answer);
-        if (e != REMOTE_PENDING) {
-            (void)take_back(q);
-            (void)fetch_sub(&p->lent, 1);
-            q->done(q->arg, e == REMOTE_ANSWERED ? 0 : e, &answer);
-        }
-        q = next;
-    }
-    if (p->asked != NULL) { /* `done` has asked: these leave in the next turn */
-        (void)uv_async_send(&p->wake);
-    }
-}
-
-/* ---- answers ---- */
+/* ---- the end of a place ---- */
 
 static void on_closed(uv_handle_t *handle)
 {
@@ -140,6 +117,32 @@ static void end_when_idle(struct fleet_place *p)
         lock_pause(attempt);
     }
     uv_close((uv_handle_t *)&p->before, on_before_closed);
+}
+
+/* ---- turns ---- */
+
+/* Gives the questions to the loop, one that it cannot take back to the asker. */
+static void on_before(uv_prepare_t *handle)
+{
+    struct fleet_place *p = handle->data;
+    struct remote_question *q = p->asked;
+    p->asked = NULL;
+    p->asked_end = &p->asked;
+    while (q != NULL) {
+        struct remote_question *next = q->next;
+        struct remote_answer answer;
+        int e = fleet_loop_send(p->loop, q, &answer);
+        if (e != REMOTE_PENDING) {
+            (void)take_back(q);
+            (void)fetch_sub(&p->lent, 1);
+            q->done(q->arg, e == REMOTE_ANSWERED ? 0 : e, &answer);
+        }
+        q = next;
+    }
+    if (p->asked != NULL) { /* `done` has asked: these leave in the next turn */
+        (void)uv_async_send(&p->wake);
+    }
+    end_when_idle(p);
 }
 
 static void on_wake(uv_async_t *handle)

@@ -96,7 +96,7 @@ struct asked {
     _Alignas(16) char memory[];
 };
 
-static void ask(void);
+static void ask(struct fleet_place *place);
 
 static void on_answer(void *arg, int error, const struct remote_answer *answer)
 {
@@ -106,11 +106,11 @@ static void on_answer(void *arg, int error, const struct remote_answer *answer)
     t.answered++;
     if (t.again > 0) {
         t.again--;
-        ask();
+        ask(t.place);
     }
 }
 
-static void ask(void)
+static void ask(struct fleet_place *place)
 {
     struct asked *a = malloc(sizeof *a + fleet_question_bytes(1));
     struct remote_answer answer;
@@ -122,13 +122,13 @@ static void ask(void)
                                            .done = on_answer,
                                            .arg = a,
                                            .memory = a->memory};
-    assert_int_equal(fleet_place_ask(t.place, &a->question, &answer), REMOTE_PENDING);
+    assert_int_equal(fleet_place_ask(place, &a->question, &answer), REMOTE_PENDING);
 }
 
 static void ask_many(unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        ask();
+        ask(t.place);
     }
 }
 
@@ -165,12 +165,42 @@ static void questions_for_which_there_is_no_room_are_answered_and_may_lead_to_ot
     await_answers(MOST + BEYOND);
 }
 
+static void count_handle(uv_handle_t *handle, void *count)
+{
+    *(unsigned *)count += 1;
+}
+
+static unsigned handles(void)
+{
+    unsigned count = 0;
+    uv_walk(&t.loop, count_handle, &count);
+    return count;
+}
+
+static void a_closed_place_ends_after_its_last_question_was_refused(void **state)
+{
+    struct fleet_place *other;
+    unsigned before = handles();
+    ask_many(FLEET_QUEUE_MAX);
+    (void)uv_run(&t.loop, UV_RUN_NOWAIT);
+    assert_int_equal(fleet_place_open(&other, t.fleet, &t.loop, NULL), 0);
+    ask(other);
+    fleet_place_close(other);
+    for (unsigned i = 0; i < 3; i++) { /* the question, and two handles one after the other */
+        (void)uv_run(&t.loop, UV_RUN_NOWAIT);
+    }
+    assert_int_equal(t.answered, 1);
+    assert_int_equal(handles(), before);
+    await_answers(FLEET_QUEUE_MAX + 1);
+}
+
 int main(void)
 {
 #define PLACE(name) cmocka_unit_test_setup_teardown(name, open_place, close_place)
     const struct CMUnitTest tests[] = {
         PLACE(the_questions_of_a_turn_are_given_to_the_loop_at_its_end),
         PLACE(questions_for_which_there_is_no_room_are_answered_and_may_lead_to_others),
+        PLACE(a_closed_place_ends_after_its_last_question_was_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
