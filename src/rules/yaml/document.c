@@ -178,6 +178,17 @@ static void read_list(struct parsing *r, struct node *to, unsigned depth)
     }
 }
 
+/* Returns the key of a map that has this text, or NULL. */
+static const struct node *find_key(const struct node *map, struct text text)
+{
+    for (size_t i = 0; i < map->count; i++) {
+        if (text_equal(map->keys[i]->scalar, text)) {
+            return map->keys[i];
+        }
+    }
+    return NULL;
+}
+
 /* Reports a key that is no scalar or that the map already has, and returns false. */
 static bool key_is_good(struct parsing *r, const struct node *key, const struct node *map)
 {
@@ -187,15 +198,13 @@ static bool key_is_good(struct parsing *r, const struct node *key, const struct 
                 node_found(key, found));
         return false;
     }
-    for (size_t i = 0; i < map->count; i++) {
-        if (text_equal(map->keys[i]->scalar, key->scalar)) {
-            problem(r->problems, key->place,
-                    "found %s a second time, expected it once; the first is in line %u",
-                    node_found(key, found), map->keys[i]->place.line);
-            return false;
-        }
+    const struct node *first = find_key(map, key->scalar);
+    if (first != NULL) {
+        problem(r->problems, key->place,
+                "found %s a second time, expected it once; the first is in line %u",
+                node_found(key, found), first->place.line);
     }
-    return true;
+    return first == NULL;
 }
 
 static void add_pair(struct parsing *r, struct node *map, struct node *key, struct node *value)
@@ -212,15 +221,61 @@ static void add_pair(struct parsing *r, struct node *map, struct node *key, stru
     }
 }
 
+/* Adds the pairs of another map whose keys this one does not have. */
+static void merge_map(struct parsing *r, struct node *to, const struct node *from)
+{
+    char found[NODE_FOUND];
+    if (from->kind != NODE_MAP) {
+        problem(r->problems, from->place, "found %s to merge, expected a map or a list of maps",
+                node_found(from, found));
+        return;
+    }
+    for (size_t i = 0; i < from->count && !r->stopped; i++) {
+        if (find_key(to, from->keys[i]->scalar) == NULL) {
+            add_pair(r, to, from->keys[i], from->items[i]);
+        }
+    }
+}
+
+/* Adds what a merge key (<<) names: a map, or a list of maps, of which earlier ones take precedence. */
+static void merge(struct parsing *r, struct node *to, const struct node *from)
+{
+    if (from->kind != NODE_LIST) {
+        merge_map(r, to, from);
+        return;
+    }
+    for (size_t i = 0; i < from->count; i++) {
+        merge_map(r, to, from->items[i]);
+    }
+}
+
+static bool is_merge_key(const struct node *key)
+{
+    return key->kind == NODE_SCALAR && !key->quoted && text_is(key->scalar, "<<");
+}
+
 static void read_map(struct parsing *r, struct node *to, unsigned depth)
 {
     struct node *key;
     struct node *value;
+    struct node *merged = NULL;
     to->kind = NODE_MAP;
     while (next_node(r, depth + 1, &key) && next_node(r, depth + 1, &value)) {
-        if (key != NULL && value != NULL && key_is_good(r, key, to)) {
-            add_pair(r, to, key, value);
+        if (key == NULL || value == NULL) {
+            continue;
         }
+        if (!is_merge_key(key)) {
+            if (key_is_good(r, key, to)) {
+                add_pair(r, to, key, value);
+            }
+        } else if (merged == NULL) {
+            merged = value;
+        } else {
+            problem(r->problems, key->place, "found '<<' a second time, expected a list of maps");
+        }
+    }
+    if (merged != NULL) { /* last: the map's own keys take precedence */
+        merge(r, to, merged);
     }
 }
 

@@ -110,6 +110,36 @@ static void an_alias_is_what_its_anchor_is(void **state)
     expect_scalar(node_find(node_find(root, "c")->items[1], "x"), "1", false);
 }
 
+static void a_merge_key_adds_what_the_map_does_not_have(void **state)
+{
+    struct node *root = read_good("a: &a {x: 1, y: 2}\nb: &b {y: 3, z: 4}\n"
+                                  "c: {<<: *a, y: 5}\nd: {z: 6, <<: [*a, *b]}\n"
+                                  "e: &e {<<: *a, v: 7}\nf: {<<: *e}\ng: {'<<': *a}\n");
+    struct node *c = node_find(root, "c");
+    struct node *d = node_find(root, "d");
+    struct node *f = node_find(root, "f");
+    assert_int_equal(c->count, 2);
+    expect_scalar(node_find(c, "x"), "1", false);
+    expect_scalar(node_find(c, "y"), "5", false);
+    assert_int_equal(d->count, 3);
+    expect_scalar(node_find(d, "y"), "2", false);
+    expect_scalar(node_find(d, "z"), "6", false);
+    assert_int_equal(f->count, 3);
+    expect_scalar(node_find(f, "x"), "1", false);
+    expect_scalar(node_find(f, "v"), "7", false);
+    assert_non_null(node_find(node_find(root, "g"), "<<"));
+}
+
+static void only_maps_can_be_merged_and_once(void **state)
+{
+    expect_told(TEXT("a: {<<: 5}\n"),
+                "1:9: found '5' to merge, expected a map or a list of maps\n");
+    expect_told(TEXT("a: {<<: [{x: 1}, [2]]}\n"),
+                "1:18: found a list to merge, expected a map or a list of maps\n");
+    expect_told(TEXT("a: &a {x: 1}\nb: {<<: *a, <<: *a}\n"),
+                "2:13: found '<<' a second time, expected a list of maps\n");
+}
+
 static void nothing_is_no_document(void **state)
 {
     expect_told(TEXT(""), "1:1: found nothing, expected rules\n");
@@ -311,6 +341,8 @@ int main(void)
         TEST(texts_in_quotes_and_blocks_are_told_apart_from_plain_ones),
         TEST(crlf_a_byte_order_mark_and_tabs_behind_values_change_nothing),
         TEST(an_alias_is_what_its_anchor_is),
+        TEST(a_merge_key_adds_what_the_map_does_not_have),
+        TEST(only_maps_can_be_merged_and_once),
         TEST(nothing_is_no_document),
         TEST(keys_are_unique_texts),
         TEST(the_problems_of_one_map_are_told_together),
