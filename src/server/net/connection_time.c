@@ -13,12 +13,17 @@ static void note_progress(struct connection *c, uint64_t now)
     }
 }
 
+static bool is_idle(const struct connection *c)
+{
+    return !c->writing && buffer_len(&c->input) == 0;
+}
+
 /* An idle client has done nothing wrong and is logged at debug level; a slow
  * one may be an attack. */
 static void tell_late(const struct connection *c)
 {
     static struct log_limit limits[2];
-    bool idle = !c->writing && buffer_len(&c->input) == 0;
+    bool idle = is_idle(c);
     connection_tell(c, &limits[idle], idle ? LEVEL_DEBUG : LEVEL_WARNING, "connection cut",
                     c->writing          ? "it does not fetch its replies"
                     : idle && !c->asked ? "it has sent no request"
@@ -45,6 +50,23 @@ static uint64_t time_for(const struct connection *c, uint64_t *since_ms)
     return buffer_len(&c->input) > 0 ? o->request_ms : o->idle_ms;
 }
 
+/* Ends the connection. One that is idle is told so, if its protocol can: a client that sends a request
+ * at this moment then knows that it was not taken. */
+static void end_late(struct connection *c)
+{
+    bool told = is_idle(c) && c->asked && !c->beyond && c->protocol->farewell != NULL;
+    if (!c->leaving) {
+        count_own(&c->worker->counts.timed_out, 1);
+        tell_late(c);
+    }
+    if (told && !c->leaving) {
+        c->ending = true;
+        connection_go_on(c);
+    } else {
+        connection_close(c);
+    }
+}
+
 void connection_check_time(struct connection *c, uint64_t now)
 {
     uint64_t since_ms;
@@ -60,10 +82,6 @@ void connection_check_time(struct connection *c, uint64_t now)
     }
     uint64_t limit = time_for(c, &since_ms);
     if (!c->closing && now - since_ms > limit) {
-        if (!c->leaving) {
-            count_own(&c->worker->counts.timed_out, 1);
-            tell_late(c);
-        }
-        connection_close(c);
+        end_late(c);
     }
 }
