@@ -130,7 +130,9 @@ static struct fleet_question *create(const struct remote_question *q, weir_fleet
     return a;
 }
 
-/* Asks a question about one key. Returns REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E... */
+/* Asks a question about one key. Returns REMOTE_ANSWERED, REMOTE_PENDING or WEIR_E... The limit is
+ * held before another thread gets the question, but on the loop's own thread only if the answer
+ * comes later: most answers of leases and counts do not. */
 static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
                struct remote_answer *answer, weir_fleet_done_fn done, void *arg)
 {
@@ -141,16 +143,25 @@ static int ask(struct weir_fleet_limit *limit, const struct remote_question *q,
     if (e != REMOTE_PENDING) {
         return e;
     }
+    bool here = fleet_loop_is_here(limit->fleet->loop);
     struct fleet_question *a = create(q, done, arg);
     if (a == NULL) {
         return WEIR_ENOMEM;
     }
-    store_limit_hold(limit->store); /* another thread may answer at any time from now on */
-    e = fleet_loop_send(limit->fleet->loop, &a->question, answer);
-    if (e != REMOTE_PENDING) {
-        store_limit_release(limit->store);
-        free(a);
+    if (!here) {
+        store_limit_hold(limit->store);
     }
+    e = fleet_loop_send(limit->fleet->loop, &a->question, answer);
+    if (e == REMOTE_PENDING) {
+        if (here) {
+            store_limit_hold(limit->store);
+        }
+        return e;
+    }
+    if (!here) {
+        store_limit_release(limit->store);
+    }
+    free(a);
     return e;
 }
 

@@ -54,8 +54,7 @@ static void on_woken(struct fleet_thread *t)
 
 /* ---- asking without waiting ---- */
 
-/* Returns whether this thread is the loop's own, so that questions are asked at once. */
-static bool is_here(const struct fleet_loop *l)
+bool fleet_loop_is_here(const struct fleet_loop *l)
 {
     return l->callers || pthread_equal(l->id, pthread_self());
 }
@@ -72,12 +71,12 @@ static bool queue_has_room(struct fleet_loop *l)
 int fleet_loop_try(struct fleet_loop *l, const struct remote_question *q,
                    struct remote_answer *answer)
 {
-    return is_here(l) ? REMOTE_PENDING : store_ask_here(q, clock_boot_ns(), answer);
+    return fleet_loop_is_here(l) ? REMOTE_PENDING : store_ask_here(q, clock_boot_ns(), answer);
 }
 
 int fleet_loop_send(struct fleet_loop *l, struct remote_question *q, struct remote_answer *answer)
 {
-    if (is_here(l)) {
+    if (fleet_loop_is_here(l)) {
         return fleet_thread_ask(l->thread, q, answer);
     }
     if (!queue_has_room(l)) {
@@ -113,7 +112,7 @@ int fleet_loop_wait(struct fleet_loop *l, struct remote_question *q, struct remo
 {
     _Alignas(16) char memory[STORE_QUESTION_BYTES];
     struct loop_waiter w = {.answer = answer};
-    if (is_here(l)) {
+    if (fleet_loop_is_here(l)) {
         return WEIR_ENOTSUP;
     }
     int e = store_ask_here(q, clock_boot_ns(), answer);

@@ -29,6 +29,9 @@ void fleet_loops_close(struct weir_fleet *fleet);
 /* Returns one of the fleet's loops, each in its turn. */
 struct fleet_loop *fleet_loop_turn(struct weir_fleet *fleet);
 
+/* Returns whether this thread is the loop's own, so that questions are asked at once. */
+bool fleet_loop_is_here(const struct fleet_loop *loop);
+
 /*
  * remote_ops.ask in two steps, from any thread (for the caller's loop: from the caller's thread).
  * fleet_loop_try() decides what can be decided on the asker's thread; after REMOTE_PENDING,

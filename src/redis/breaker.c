@@ -6,8 +6,9 @@
  *
  * B1  While the breaker is closed, the time of the next probe is UINT64_MAX. Only the thread that
  *     opens it, by a swap of the state, sets that time; after that only the beginning and the end
- *     of a probe change it, and breaker_answers(), which brings it forward. A thread that decides too late to open the breaker must not set it, or
- *     a second probe could begin beside one that is under way.
+ *     of a probe change it, and breaker_answers(), which brings it forward. A thread that decides
+ *     too late to open the breaker must not set it, or a second probe could begin beside one that
+ *     is under way.
  * B2  A thread takes the probe by swapping that time for one 10 s later. Only one thread wins the
  *     swap, and if it never reports a result, the next probe is due at that later time.
  */

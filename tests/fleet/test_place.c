@@ -29,7 +29,7 @@ static struct {
     unsigned answered, again;
 } t;
 
-/* Of the program and the libraries in it; libuv's own calls are not replaced. */
+/* Replaces the function of libuv for every caller in this program. Calls within libuv stay. */
 int uv_async_send(uv_async_t *handle)
 {
     union {

@@ -57,7 +57,7 @@ static uint64_t next_ns(const struct node_keys *keys, const struct synced *k, ui
     return first ? now_ns : max_u64(now_ns, add_sat(from_ns, k->part.limit->sync_ns));
 }
 
-/* Returns the time until the key is as good as new. */
+/* Returns the time until nothing that the key has used counts any more. */
 static uint64_t reset_ns(struct synced *k, uint64_t now_ns)
 {
     return sync_view_state(&k->view, params_of(k->part.limit), now_ns).reset_after_ns;

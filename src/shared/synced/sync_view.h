@@ -90,8 +90,8 @@ void sync_view_init(struct sync_view *v, uint64_t offset_us, uint64_t now_ns);
 void sync_view_ask(struct sync_view *v, const struct store_params *p, uint64_t cost,
                    uint64_t now_ns, struct weir_answer *answer);
 
-/* Returns what remains, by the last total and by what was admitted here since, and the time until the
- * key is as good as new. */
+/* Returns what remains, by the last total and by what was admitted here since, and the time until
+ * nothing that the key has used counts any more. */
 struct weir_answer sync_view_state(struct sync_view *v, const struct store_params *p,
                                    uint64_t now_ns);
 

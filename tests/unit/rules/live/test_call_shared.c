@@ -38,6 +38,15 @@ static void end(struct faked_world *w, struct faked_call *c)
     faked_end(w);
 }
 
+/* Lets the fleet decide the built-in limit. The test releases it. */
+static void share_adhoc(struct faked_world *w, struct faked_call *c)
+{
+    const struct remote_spec spec = {
+        .name = TEXT("adhoc"), .options = {.count = 1}, .mode = REMOTE_EXACT, .any_rate = true};
+    const struct remote_ops *ops = remote_ops(fake_of(&w->fleet));
+    assert_int_equal(ops->open(fake_of(&w->fleet), &spec, &c->call.adhoc_remote, NULL), 0);
+}
+
 /* ---- stages ---- */
 
 static void the_group_is_one_question_and_the_others_are_peeked_at_after_it(void **state)
@@ -264,19 +273,14 @@ static void an_override_in_shadow_mode_fails_no_call(void **state)
 {
     struct faked_world w;
     struct faked_call c = begin(&w);
-    struct remote_spec spec = {
-        .name = TEXT("adhoc"), .options = {.count = 1}, .mode = REMOTE_EXACT, .any_rate = true};
-    void *adhoc = NULL;
-    const struct remote_ops *ops = remote_ops(fake_of(&w.fleet));
-    assert_int_equal(ops->open(fake_of(&w.fleet), &spec, &adhoc, NULL), 0);
-    c.call.adhoc_remote = adhoc;
+    share_adhoc(&w, &c);
     c.call.adhoc_shadow = true;
     faked_call_ask(&c, w.rules, &w, "5/k; b=x");
     assert_true(fake_fail(&w.fleet, WEIR_EIO));
     assert_true(fake_answer(&w.fleet));
     assert_string_equal(faked_call_told(&c), "allow b: allow -, allow 1");
     assert_int_equal(faked_stats(&w).shadow_failed, 1);
-    ops->release(adhoc);
+    remote_ops(fake_of(&w.fleet))->release(c.call.adhoc_remote);
     end(&w, &c);
 }
 
@@ -298,12 +302,7 @@ static void an_override_is_peeked_at_and_charged_when_the_group_allows(void **st
 {
     struct faked_world w;
     struct faked_call c = begin(&w);
-    struct remote_spec spec = {
-        .name = TEXT("adhoc"), .options = {.count = 1}, .mode = REMOTE_EXACT, .any_rate = true};
-    void *adhoc = NULL;
-    const struct remote_ops *ops = remote_ops(fake_of(&w.fleet));
-    assert_int_equal(ops->open(fake_of(&w.fleet), &spec, &adhoc, NULL), 0);
-    c.call.adhoc_remote = adhoc;
+    share_adhoc(&w, &c);
     faked_call_ask(&c, w.rules, &w, "5/k; b=x");
     assert_int_equal(w.fleet.last.verb, REMOTE_PEEK);
     assert_string_equal(w.fleet.told[0], "adhoc  k 1");
@@ -315,7 +314,7 @@ static void an_override_is_peeked_at_and_charged_when_the_group_allows(void **st
     fake_find(&w.fleet, "adhoc")->left = 0; /* another call has taken the unit */
     assert_true(fake_answer(&w.fleet));
     assert_string_equal(faked_call_told(&c), "deny override: deny 0, allow 1");
-    ops->release(adhoc);
+    remote_ops(fake_of(&w.fleet))->release(c.call.adhoc_remote);
     end(&w, &c);
 }
 
