@@ -4,8 +4,6 @@
 
 /* ---- calls of a connection ---- */
 
-#define SPARE_BYTES 1024 /* the largest buffer of a call whose memory is used again */
-
 /* Returns a call without content: the spare one, with its empty buffers, or a new one. */
 static struct grpc_call *take_call(struct grpc_session *s)
 {
@@ -27,20 +25,10 @@ static void free_call(struct grpc_call *call)
     }
 }
 
-/* Empties a buffer. Returns whether its memory may be used again. */
-static bool empty(struct buffer *b)
-{
-    buffer_take(b, buffer_len(b));
-    b->full = false;
-    return b->size <= SPARE_BYTES;
-}
-
 /* Keeps an ended call as the spare one, or frees it. */
 static void spare_call(struct grpc_session *s, struct grpc_call *call)
 {
-    bool small = empty(&call->request);
-    small = empty(&call->reply) && small;
-    if (s->spare != NULL || !small) {
+    if (s->spare != NULL) {
         free_call(call);
         return;
     }
@@ -65,6 +53,7 @@ static struct grpc_call *create_call(struct connection *c, int32_t stream)
         s->calls->from = &call->next;
     }
     s->calls = call;
+    c->session_kept += GRPC_CALL_BYTES;
     return call;
 }
 
@@ -75,8 +64,12 @@ static void destroy_call(struct grpc_call *call)
     if (call->next != NULL) {
         call->next->from = call->from;
     }
-    call->connection->session_kept -= buffer_len(&call->request);
-    spare_call(grpc_session_of(call->connection), call);
+    struct grpc_session *s = grpc_session_of(call->connection);
+    s->waiting -= call->waits;
+    call->connection->session_kept -= GRPC_CALL_BYTES;
+    grpc_drop_request(call);
+    grpc_drop_reply(call);
+    spare_call(s, call);
 }
 
 /* ---- what nghttp2 tells ---- */
@@ -239,15 +232,46 @@ static bool goes_on(const struct grpc_session *s)
     return nghttp2_session_want_read(s->h2) != 0 || nghttp2_session_want_write(s->h2) != 0;
 }
 
+/* Moves ready frames into the thread's replies. Returns whether some are left, because those are to be
+ * written first. */
+static bool move_frames(struct connection *c)
+{
+    struct buffer *replies = &c->worker->replies;
+    const uint8_t *bytes;
+    ssize_t n = 1;
+    while (buffer_len(replies) < SERVER_FLUSH_BYTES &&
+           (n = nghttp2_session_mem_send(grpc_session_of(c)->h2, &bytes)) > 0) {
+        buffer_put(replies, (struct text){(const char *)bytes, (size_t)n});
+    }
+    replies->full = replies->full || n < 0;
+    return n > 0;
+}
+
+/* Runs the oldest call that waits for room, if there is room now. Returns whether it did. */
+static bool run_waiting(struct connection *c)
+{
+    struct grpc_session *s = grpc_session_of(c);
+    struct grpc_call *oldest = NULL;
+    if (s->waiting == 0 || c->ending || !connection_has_room(c)) {
+        return false;
+    }
+    for (struct grpc_call *call = s->calls; call != NULL; call = call->next) {
+        oldest = call->waits ? call : oldest;
+    }
+    oldest->waits = false;
+    s->waiting--;
+    grpc_run(oldest);
+    return true;
+}
+
 void grpc_put_frames(struct connection *c)
 {
     struct grpc_session *s = grpc_session_of(c);
-    const uint8_t *bytes;
-    ssize_t n;
-    while ((n = nghttp2_session_mem_send(s->h2, &bytes)) > 0) {
-        buffer_put(&c->worker->replies, (struct text){(const char *)bytes, (size_t)n});
-    }
-    c->worker->replies.full = c->worker->replies.full || n < 0;
+    bool left;
+    do {
+        left = move_frames(c);
+    } while (!left && run_waiting(c));
+    c->session_waits = left || s->waiting > 0;
     c->ending = c->ending || !goes_on(s); /* an answer that came later may have been the last */
 }
 
@@ -263,8 +287,8 @@ static int64_t refuse_old(struct connection *c)
 }
 
 /*
- * Takes all of the input: nghttp2 keeps the beginning of a frame. A read has few bytes, so the replies
- * to it are few too.
+ * Takes all of the input: nghttp2 keeps the beginning of a frame, and calls whose replies would be too
+ * many wait.
  */
 static int64_t consume(struct connection *c, struct text input)
 {
@@ -273,7 +297,7 @@ static int64_t consume(struct connection *c, struct text input)
     if (first && !open_session(c)) {
         return CONNECTION_CLOSE;
     }
-    s->stale = worker_is_stale(c->worker, input.at + input.len - 1);
+    s->stale = input.len > 0 && worker_is_stale(c->worker, input.at + input.len - 1);
     ssize_t n = nghttp2_session_mem_recv(s->h2, (const uint8_t *)input.at, input.len);
     if (n == NGHTTP2_ERR_BAD_CLIENT_MAGIC && first) {
         return refuse_old(c);
@@ -308,10 +332,11 @@ static void finish(struct connection *c)
     struct grpc_session *s = grpc_session_of(c);
     for (struct grpc_call *call = s->calls; call != NULL;) {
         struct grpc_call *next = call->next;
-        c->session_kept -= buffer_len(&call->request);
         free_call(call);
         call = next;
     }
+    c->session_kept = 0;
+    s->waiting = 0;
     free_call(s->spare);
     s->calls = NULL;
     s->spare = NULL;

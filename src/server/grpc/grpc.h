@@ -9,8 +9,10 @@
  *   grpc_health.c   grpc.health.v1.Health
  *
  * A stream belongs to its connection. Its memory is bounded: GRPC_STREAMS streams of a connection,
- * GRPC_FIELDS_BYTES of header fields and SERVER_REQUEST_BYTES of message each. Messages that are not
- * complete count as bytes that the connection keeps. A client that sends many frames and few calls
+ * GRPC_FIELDS_BYTES of header fields and SERVER_REQUEST_BYTES of message each. Streams, and messages
+ * that are not decided, count as bytes that the connection keeps. Replies that the client's window
+ * does not let out count like other unsent bytes (connection_keep_reply); while there are too many,
+ * the frames of the client are read, but its calls wait. A client that sends many frames and few calls
  * (floods of PING, SETTINGS, resets) is told to calm down, and its connection ends.
  *
  * A call that a fleet's store decides is answered later, and calls that follow it need not wait: the
@@ -25,6 +27,8 @@
 #include "server/net/worker.h"
 
 #define GRPC_STREAMS 256       /* calls of one connection at the same time */
+#define GRPC_CALL_BYTES 2048   /* memory of a call without messages, nghttp2's included */
+#define GRPC_SPARE_BYTES 1024  /* the largest buffer of a call whose memory is used again */
 #define GRPC_FIELDS_BYTES 8192 /* names and values of the header fields of a call */
 #define GRPC_FRAMES 2000       /* frames of a connection that may come at once ... */
 #define GRPC_FRAMES_CALL 10    /* ... besides this many for each call ... */
@@ -71,6 +75,7 @@ struct grpc_call {
     bool watching;     /* the reply goes on: grpc.health.v1.Health/Watch */
     bool ended;        /* no more is added to `reply` */
     bool answered;
+    bool waits; /* its message is complete, and there is no room for the reply */
     const struct grpc_method *method; /* NULL: the path names none */
     enum role role;
     uint64_t deadline_ns; /* by clock_boot_ns(); UINT64_MAX: none */
@@ -78,12 +83,14 @@ struct grpc_call {
     struct buffer request; /* the message with its prefix, as far as it has come */
     struct buffer reply;   /* what is still to be sent of the reply */
     size_t message_at;     /* where in `reply` the last message begins */
+    size_t reply_kept;     /* memory of `reply` that connection_keep_reply() has counted */
 };
 
 /* The session of one connection. */
 struct grpc_session {
     nghttp2_session *h2; /* NULL: nothing has come yet */
     struct grpc_call *calls;
+    unsigned waiting;        /* number of calls that wait for room */
     struct grpc_call *spare; /* an ended call, for the memory of the next one; NULL: none */
     uint64_t frames;         /* how many more frames may come; see count_frame() */
     uint64_t frames_ms;      /* when that was computed, by the loop's clock */
@@ -95,7 +102,8 @@ static inline struct grpc_session *grpc_session_of(struct connection *c)
     return (struct grpc_session *)(void *)c->session;
 }
 
-/* Moves the frames that are ready into the thread's replies. */
+/* Moves frames that are ready into the thread's replies, and runs calls that have waited for room,
+ * until there is no more, or so much that the replies are written first. */
 void grpc_put_frames(struct connection *c);
 
 /* ---- one call ---- */
@@ -109,8 +117,13 @@ void grpc_check_head(struct grpc_call *call);
 /* Takes bytes of the message. */
 void grpc_take_bytes(struct grpc_call *call, struct text bytes);
 
-/* Runs the call, whose message is complete, unless it is answered already. */
+/* Runs the call, whose message is complete, unless it is answered already. Without room for its
+ * reply, it waits. */
 void grpc_run(struct grpc_call *call);
+
+/* Frees the messages of a call that ends. */
+void grpc_drop_request(struct grpc_call *call);
+void grpc_drop_reply(struct grpc_call *call);
 
 /* Ends the call with the message that the caller has put into the buffer which grpc_begin_message()
  * returned, and counts the call by `result`. */

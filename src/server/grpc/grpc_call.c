@@ -84,6 +84,41 @@ void grpc_take_field(struct grpc_call *call, struct text name, struct text value
     }
 }
 
+/* ---- memory ---- */
+
+/* Counts the memory of the reply while bytes of it are to be sent: all of it, because a client may
+ * fetch all but the last byte. */
+static void count_reply(struct grpc_call *call)
+{
+    size_t kept = buffer_len(&call->reply) > 0 ? call->reply.size : 0;
+    if (kept > call->reply_kept) {
+        connection_keep_reply(call->connection, kept - call->reply_kept);
+    } else {
+        connection_free_reply(call->connection, call->reply_kept - kept);
+    }
+    call->reply_kept = kept;
+}
+
+/* Empties a buffer, and frees its memory unless that is little. */
+static void drop(struct buffer *b)
+{
+    buffer_take(b, buffer_len(b));
+    b->full = false;
+    buffer_trim(b, GRPC_SPARE_BYTES);
+}
+
+void grpc_drop_reply(struct grpc_call *call)
+{
+    drop(&call->reply);
+    count_reply(call);
+}
+
+void grpc_drop_request(struct grpc_call *call)
+{
+    call->connection->session_kept -= buffer_len(&call->request);
+    drop(&call->request);
+}
+
 /* ---- replies ---- */
 
 static nghttp2_nv field_of(const char *name, struct text value)
@@ -107,9 +142,11 @@ static ssize_t read_reply(nghttp2_session *h2, int32_t stream, uint8_t *to, size
     (void)arg;
     memcpy(to, bytes.at, n);
     buffer_take(&call->reply, n);
+    connection_pass_reply(call->connection, n);
     if (buffer_len(&call->reply) > 0) {
         return (ssize_t)n;
     }
+    grpc_drop_reply(call);
     if (call->ended) {
         nghttp2_nv trailer = field_of("grpc-status", TEXT("0"));
         *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -149,6 +186,7 @@ static void end_message(struct grpc_call *call)
 {
     struct buffer *b = &call->reply;
     if (b->full) {
+        grpc_drop_reply(call);
         grpc_refuse(call, REQUEST_UNTOLD, GRPC_INTERNAL, "out of memory for the reply");
         return;
     }
@@ -157,6 +195,7 @@ static void end_message(struct grpc_call *call)
     for (unsigned i = 1; i < PREFIX; i++) {
         prefix[i] = (char)(len >> (8 * (PREFIX - 1 - i)));
     }
+    count_reply(call);
     if (call->answered) {
         (void)nghttp2_session_resume_data(session_of(call), call->stream);
     } else {
@@ -367,22 +406,21 @@ void grpc_take_bytes(struct grpc_call *call, struct text bytes)
         return;
     }
     buffer_put(&call->request, bytes);
+    call->connection->session_kept += buffer_len(&call->request) - before;
     if (call->request.full) {
         grpc_refuse(call, REQUEST_ERROR, GRPC_RESOURCE_EXHAUSTED, "the message is too large");
+        grpc_drop_request(call);
     }
-    call->connection->session_kept += buffer_len(&call->request) - before;
 }
 
-void grpc_run(struct grpc_call *call)
+/* Decides the call by its message, or refuses it. */
+static void decide(struct grpc_call *call)
 {
     struct text body = buffer_text(&call->request);
     const unsigned char *b = (const unsigned char *)body.at;
     uint64_t len = body.len < PREFIX ? UINT64_MAX
                                      : (uint64_t)b[1] << 24 | (uint64_t)b[2] << 16 |
                                            (uint64_t)b[3] << 8 | (uint64_t)b[4];
-    if (call->answered) {
-        return;
-    }
     if (body.len >= PREFIX && b[0] != 0) {
         grpc_refuse(call, REQUEST_ERROR, b[0] == 1 ? GRPC_UNIMPLEMENTED : GRPC_INTERNAL,
                     "found a compressed message, expected a plain one");
@@ -394,6 +432,20 @@ void grpc_run(struct grpc_call *call)
                     "the message came after the deadline of the call; nothing was taken");
     } else {
         call->method->run(call, text_after(body, PREFIX));
+    }
+}
+
+void grpc_run(struct grpc_call *call)
+{
+    if (call->answered) {
+        return;
+    }
+    if (connection_has_room(call->connection)) {
+        decide(call);
+        grpc_drop_request(call);
+    } else {
+        call->waits = true;
+        grpc_session_of(call->connection)->waiting++;
     }
 }
 

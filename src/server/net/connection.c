@@ -1,5 +1,6 @@
 #include "server/net/connection.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -20,7 +21,9 @@ static uint64_t now_ms(const struct connection *c)
 /* Counts replies that wait for the answer to an earlier request, too. */
 size_t connection_unsent(const struct connection *c)
 {
-    return c->closing ? 0 : buffer_len(&c->output) + buffer_len(&c->backlog) + c->pending.held;
+    return c->closing
+               ? 0
+               : buffer_len(&c->output) + buffer_len(&c->backlog) + c->pending.held + c->unfetched;
 }
 
 static void on_closed(uv_handle_t *handle)
@@ -50,13 +53,15 @@ static void note_kept(struct connection *c, size_t bytes)
     c->kept = bytes;
 }
 
-/* Frees requests that the protocol keeps with the session. */
+/* Frees requests and replies that the protocol keeps with the session. */
 static void finish_session(struct connection *c)
 {
     if (c->protocol->finish != NULL) {
         c->protocol->finish(c);
     }
     note_kept(c, 0);
+    connection_free_reply(c, c->unfetched);
+    c->session_waits = false;
 }
 
 void connection_close(struct connection *c)
@@ -64,8 +69,8 @@ void connection_close(struct connection *c)
     if (c->closing) {
         return;
     }
-    c->worker->unsent -= connection_unsent(c); /* these replies will not be sent */
     finish_session(c);
+    c->worker->unsent -= connection_unsent(c); /* these replies will not be sent */
     c->closing = true;
     connection_uncount(c);
     pending_abandon(c);
@@ -93,6 +98,43 @@ static bool has_room(const struct connection *c)
     return buffer_len(&c->backlog) < SERVER_OUTPUT_BYTES && pending_has_room(&c->pending) &&
            ((!c->writing && c->pending.held == 0) ||
             c->worker->unsent < SERVER_THREAD_OUTPUT_BYTES);
+}
+
+bool connection_has_room(const struct connection *c)
+{
+    return has_room(c) && buffer_len(&c->backlog) + c->unfetched < SERVER_OUTPUT_BYTES &&
+           (c->unfetched == 0 || c->worker->unsent < SERVER_THREAD_OUTPUT_BYTES);
+}
+
+/* Begins the time in which the client must fetch more. */
+static void restart_fetching(struct connection *c)
+{
+    c->unfetched_ms = now_ms(c);
+    c->passed = 0;
+}
+
+void connection_keep_reply(struct connection *c, size_t bytes)
+{
+    if (c->unfetched == 0) {
+        restart_fetching(c);
+    }
+    c->unfetched += bytes;
+    c->worker->unsent += bytes;
+}
+
+void connection_pass_reply(struct connection *c, size_t bytes)
+{
+    c->passed += bytes;
+    if (c->passed >= SERVER_FLUSH_BYTES) {
+        restart_fetching(c);
+    }
+}
+
+void connection_free_reply(struct connection *c, size_t bytes)
+{
+    assert(bytes <= c->unfetched && bytes <= c->worker->unsent);
+    c->unfetched -= bytes;
+    c->worker->unsent -= bytes;
 }
 
 static void on_written(uv_write_t *write, int status);
@@ -130,7 +172,7 @@ static void on_written(uv_write_t *write, int status)
     }
     buffer_trim(&c->output, KEEP_BYTES);
     buffer_trim(&c->backlog, KEEP_BYTES);
-    if (buffer_len(&c->input) > 0 && !c->ending && !c->closing) {
+    if ((buffer_len(&c->input) > 0 || c->session_waits) && !c->ending && !c->closing) {
         serve(c, buffer_text(&c->input), true);
     } else {
         connection_go_on(c);
@@ -162,6 +204,14 @@ static void make_room(struct worker *w, size_t (*has)(const struct connection *c
     }
 }
 
+/* Keeps the replies of the thread within their bound. */
+static void bound_unsent(struct worker *w)
+{
+    if (w->unsent > 2 * SERVER_THREAD_OUTPUT_BYTES) {
+        make_room(w, connection_unsent);
+    }
+}
+
 void connection_write(struct connection *c, struct text text)
 {
     uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
@@ -184,9 +234,7 @@ void connection_write(struct connection *c, struct text text)
     if (!c->writing) {
         write_output(c);
     }
-    if (c->worker->unsent > 2 * SERVER_THREAD_OUTPUT_BYTES) {
-        make_room(c->worker, connection_unsent);
-    }
+    bound_unsent(c->worker);
 }
 
 void connection_push(struct connection *c, struct text text)
@@ -208,6 +256,7 @@ static void flush(struct connection *c)
     } else {
         connection_push(c, buffer_text(&c->worker->replies));
     }
+    bound_unsent(c->worker); /* replies may wait where connection_write() does not see them */
 }
 
 /* ---- reading ---- */
@@ -288,11 +337,13 @@ void connection_keep(struct connection *c)
 static void serve(struct connection *c, struct text input, bool kept)
 {
     struct text rest = input;
-    size_t used = 1;
+    bool more = true;
     (void)weir_rules_now(c->worker->server->rules, &c->worker->now_ns);
-    while (rest.len > 0 && used > 0 && has_room(c) && !c->closing) {
-        used = decide(c, rest);
+    while (more && has_room(c) && !c->closing) {
+        size_t used = decide(c, rest);
+        bool wrote = buffer_len(&c->worker->replies) > 0;
         rest = text_after(rest, used);
+        more = rest.len > 0 ? used > 0 : c->session_waits && wrote;
     }
     if (rest.len < input.len && !c->writing) {
         c->since_ms = now_ms(c);
@@ -433,7 +484,8 @@ void connection_go_on(struct connection *c)
     if (c->closing || c->leaving) {
         return;
     }
-    if (((c->stopping && c->owed == 0 && !is_awaited(c)) || c->half) && has_room(c)) {
+    if (((c->stopping && c->owed == 0 && !is_awaited(c)) || c->half) && has_room(c) &&
+        !c->session_waits) {
         c->ending = true;
     }
     if (c->ending && !c->writing && c->pending.count == 0) {
@@ -483,9 +535,11 @@ void connection_resume(struct connection *c)
 {
     (void)weir_rules_now(c->worker->server->rules, &c->worker->now_ns);
     send_answered(c);
-    if (!c->reading && buffer_len(&c->input) > 0 && !c->ending && !c->closing) {
+    if (((!c->reading && buffer_len(&c->input) > 0) || c->session_waits) && !c->ending &&
+        !c->closing) {
         serve(c, buffer_text(&c->input), true);
     } else {
+        connection_keep(c);
         connection_go_on(c);
     }
 }

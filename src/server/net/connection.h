@@ -10,7 +10,9 @@
  * Replies that the client does not fetch pile up to a bound, so that a client may send a long
  * pipeline before it reads; from there on nothing more is read from it. A client that fetches
  * nothing for write_ms is cut off. When the connections of a thread together keep too many bytes
- * of replies, or of incomplete requests, the connection that keeps most of them is closed.
+ * of replies, or of incomplete requests, the connection that keeps most of them is closed. Replies
+ * that a session keeps, because its client has not opened the window of HTTP/2 for them, count like
+ * those that the network does not take (connection_keep_reply).
  *
  * Bytes of the network come in at one place, on_read(), and go out at one, connection_write(). If
  * the connection speaks TLS, a session lies between those and the protocol (connection_tls.c).
@@ -48,7 +50,8 @@ struct protocol {
      * Consumes complete requests from the front of `input` and puts replies into
      * c->worker->replies. Stops early when connection_takes() returns false, and is
      * then called again for the rest. Returns how many bytes were used, or
-     * CONNECTION_CLOSE if the connection is to end once the replies are out.
+     * CONNECTION_CLOSE if the connection is to end once the replies are out. If it has set
+     * c->session_waits, it is called again when there is room, with empty input if none has come.
      */
     int64_t (*consume)(struct connection *c, struct text input);
     /* Puts what the client is told before the connection ends: when the server begins to stop, and
@@ -76,12 +79,15 @@ struct connection {
     struct buffer output;  /* being written */
     struct buffer backlog; /* to be written next */
     uv_write_t write;
-    uint64_t accepted_ms; /* times are of the loop */
-    uint64_t since_ms;    /* when the present silence, request or write began */
-    size_t unsent;        /* bytes of `output` not written at that time */
-    size_t kept;          /* bytes of `input` and session_kept that are counted in worker->kept */
-    size_t session_kept;  /* bytes that the session keeps of requests; the protocol sets it */
-    size_t owed;          /* while stopping: bytes that had arrived before, not yet read */
+    uint64_t accepted_ms;  /* times are of the loop */
+    uint64_t since_ms;     /* when the present silence, request or write began */
+    size_t unsent;         /* bytes of `output` not written at that time */
+    size_t kept;           /* bytes of `input` and session_kept that are counted in worker->kept */
+    size_t session_kept;   /* bytes that the session keeps of requests; the protocol sets it */
+    size_t unfetched;      /* bytes of replies that the session keeps: connection_keep_reply() */
+    size_t passed;         /* bytes of them that have gone out since ... */
+    uint64_t unfetched_ms; /* ... the client had fetched all, or another SERVER_FLUSH_BYTES */
+    size_t owed;           /* while stopping: bytes that had arrived before, not yet read */
     struct overload_place place;
     struct pending_list pending; /* answers that have not come, and replies that wait for them */
     struct address peer;         /* family 0: a unix socket */
@@ -94,7 +100,8 @@ struct connection {
     bool up;     /* the handshake of TLS is done */
     bool half;   /* the client has said, in TLS, that it will send no more requests */
     bool told;   /* the client has been told, by the protocol and by TLS, that this ends */
-    bool streaming; /* its last reply does not end: connection_stream() */
+    bool streaming;     /* its last reply does not end: connection_stream() */
+    bool session_waits; /* the session has replies or requests that wait for room */
     bool writing;
     bool reading;
     bool stopping; /* the server ends: only the bytes `owed` are still decided */
@@ -133,6 +140,19 @@ void connection_stream(struct connection *c);
 void connection_push(struct connection *c, struct text text); /* sends plain bytes of replies */
 size_t connection_unsent(const struct connection *c);         /* bytes that wait to be fetched */
 void connection_end_stream(struct connection *c, struct text last); /* sends it, then ends */
+
+/*
+ * Count memory of replies that the session keeps until the client lets them be sent: memory that is
+ * taken, bytes that go out, and memory that is freed. A client that lets nothing out for write_ms is
+ * cut off. They close no connection, so that a session may call them while it works.
+ */
+void connection_keep_reply(struct connection *c, size_t bytes);
+void connection_pass_reply(struct connection *c, size_t bytes);
+void connection_free_reply(struct connection *c, size_t bytes);
+
+/* Returns whether the session may decide one more request: otherwise its client must first fetch
+ * replies. Input is read and consumed nevertheless, because it may open the window. */
+bool connection_has_room(const struct connection *c);
 
 /* Puts the protocol's refusal into the thread's replies, and counts it. */
 void connection_refuse(struct connection *c);

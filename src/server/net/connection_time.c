@@ -13,9 +13,15 @@ static void note_progress(struct connection *c, uint64_t now)
     }
 }
 
+/* Returns whether replies wait for the client: in the network, or in the session. */
+static bool has_unfetched(const struct connection *c)
+{
+    return c->writing || c->unfetched > 0;
+}
+
 static bool is_idle(const struct connection *c)
 {
-    return !c->writing && buffer_len(&c->input) == 0;
+    return !has_unfetched(c) && buffer_len(&c->input) == 0;
 }
 
 /* An idle client has done nothing wrong and is logged at debug level; a slow
@@ -25,7 +31,7 @@ static void tell_late(const struct connection *c)
     static struct log_limit limits[2];
     bool idle = is_idle(c);
     connection_tell(c, &limits[idle], idle ? LEVEL_DEBUG : LEVEL_WARNING, "connection cut",
-                    c->writing          ? "it does not fetch its replies"
+                    has_unfetched(c)    ? "it does not fetch its replies"
                     : idle && !c->asked ? "it has sent no request"
                     : idle              ? "idle"
                                         : "its request does not end");
@@ -81,7 +87,8 @@ void connection_check_time(struct connection *c, uint64_t now)
         connection_go_on(c);
     }
     uint64_t limit = time_for(c, &since_ms);
-    if (!c->closing && now - since_ms > limit) {
+    bool stuck = c->unfetched > 0 && now - c->unfetched_ms > c->worker->server->options.write_ms;
+    if (!c->closing && (stuck || now - since_ms > limit)) {
         end_late(c);
     }
 }

@@ -107,7 +107,7 @@ typedef bool (*may_close_fn)(const struct connection *c);
  * reserve keeps it until its deadline: otherwise it would have to make room for the next one. */
 static bool is_idle(const struct connection *c)
 {
-    return !c->writing && c->pending.count == 0 && !c->beyond;
+    return !c->writing && c->unfetched == 0 && c->pending.count == 0 && !c->beyond;
 }
 
 /* Returns whether the client alone is the reason that the connection is not idle: it does not fetch
