@@ -46,11 +46,9 @@ static void on_closed(uv_handle_t *handle)
     free(c);
 }
 
-/* Notes how many bytes of requests the connection keeps. */
-static void note_kept(struct connection *c, size_t bytes)
+void connection_note_unsent(struct connection *c)
 {
-    c->worker->kept += bytes - c->kept;
-    c->kept = bytes;
+    crowd_set(c, CROWD_UNSENT, connection_unsent(c));
 }
 
 /* Frees requests and replies that the protocol keeps with the session. */
@@ -59,8 +57,9 @@ static void finish_session(struct connection *c)
     if (c->protocol->finish != NULL) {
         c->protocol->finish(c);
     }
-    note_kept(c, 0);
-    connection_free_reply(c, c->unfetched);
+    crowd_set(c, CROWD_KEPT, 0);
+    c->unfetched = 0;
+    connection_note_unsent(c);
     c->session_waits = false;
 }
 
@@ -70,8 +69,8 @@ void connection_close(struct connection *c)
         return;
     }
     finish_session(c);
-    c->worker->unsent -= connection_unsent(c); /* these replies will not be sent */
     c->closing = true;
+    connection_note_unsent(c); /* these replies will not be sent */
     connection_uncount(c);
     pending_abandon(c);
     uv_close(&c->uv.handle, on_closed);
@@ -97,13 +96,14 @@ static bool has_room(const struct connection *c)
 {
     return buffer_len(&c->backlog) < SERVER_OUTPUT_BYTES && pending_has_room(&c->pending) &&
            ((!c->writing && c->pending.held == 0) ||
-            c->worker->unsent < SERVER_THREAD_OUTPUT_BYTES);
+            c->worker->crowds[CROWD_UNSENT].units < SERVER_THREAD_OUTPUT_BYTES);
 }
 
 bool connection_has_room(const struct connection *c)
 {
     return has_room(c) && buffer_len(&c->backlog) + c->unfetched < SERVER_OUTPUT_BYTES &&
-           (c->unfetched == 0 || c->worker->unsent < SERVER_THREAD_OUTPUT_BYTES);
+           (c->unfetched == 0 ||
+            c->worker->crowds[CROWD_UNSENT].units < SERVER_THREAD_OUTPUT_BYTES);
 }
 
 /* Begins the time in which the client must fetch more. */
@@ -119,7 +119,7 @@ void connection_keep_reply(struct connection *c, size_t bytes)
         restart_fetching(c);
     }
     c->unfetched += bytes;
-    c->worker->unsent += bytes;
+    connection_note_unsent(c);
 }
 
 void connection_pass_reply(struct connection *c, size_t bytes)
@@ -132,9 +132,9 @@ void connection_pass_reply(struct connection *c, size_t bytes)
 
 void connection_free_reply(struct connection *c, size_t bytes)
 {
-    assert(bytes <= c->unfetched && bytes <= c->worker->unsent);
+    assert(bytes <= c->unfetched);
     c->unfetched -= bytes;
-    c->worker->unsent -= bytes;
+    connection_note_unsent(c);
 }
 
 static void on_written(uv_write_t *write, int status);
@@ -161,8 +161,8 @@ static void on_written(uv_write_t *write, int status)
         connection_close(c);
         return;
     }
-    c->worker->unsent -= buffer_len(&c->output);
     buffer_take(&c->output, buffer_len(&c->output));
+    connection_note_unsent(c);
     c->since_ms = now_ms(c);
     if (buffer_len(&c->backlog) > 0) {
         struct buffer sent = c->output;
@@ -179,41 +179,36 @@ static void on_written(uv_write_t *write, int status)
     }
 }
 
-static size_t kept_of(const struct connection *c)
-{
-    return c->kept;
-}
-
 /*
- * Closes the connection of the thread that keeps the most bytes, by the measure `has`. Each
- * connection may keep at least one reply and the beginning of a request; those of many connections
- * together may be too much.
+ * Closes connections of the thread until its bytes are within a bound. Each connection may keep at
+ * least one reply and the beginning of a request; those of many connections together may be too much.
+ * `c` is in use by the callers, so it stays open: it can be closed for the bytes of another.
  */
-static void make_room(struct worker *w, size_t (*has)(const struct connection *c))
+static void make_room(const struct connection *c, enum crowd_of of, uint64_t bound)
 {
-    struct connection *most = w->connections;
-    for (struct connection *c = most; c != NULL; c = c->next) {
-        most = has(c) > has(most) ? c : most;
-    }
-    if (most != NULL) {
-        static struct log_limit limit;
+    static struct log_limit limit;
+    struct worker *w = c->worker;
+    struct connection *other = NULL;
+    while (w->crowds[of].units > bound && (other = crowd_debtor(w, of, c)) != NULL) {
         count_own(&w->counts.replaced_bytes, 1);
-        connection_tell(most, &limit, LEVEL_WARNING, "connection closed",
-                        "it made room for others: it kept the most bytes of its thread");
-        connection_close(most);
+        connection_tell(other, &limit, LEVEL_WARNING, "connection closed",
+                        of == CROWD_KEPT ? "it made room for the requests of others"
+                                         : "it made room for the replies of others");
+        connection_close(other);
     }
 }
 
 /* Keeps the replies of the thread within their bound. */
-static void bound_unsent(struct worker *w)
+static void bound_unsent(const struct connection *c)
 {
-    if (w->unsent > 2 * SERVER_THREAD_OUTPUT_BYTES) {
-        make_room(w, connection_unsent);
-    }
+    make_room(c, CROWD_UNSENT, 2 * SERVER_THREAD_OUTPUT_BYTES);
 }
 
 void connection_write(struct connection *c, struct text text)
 {
+    if (c->closing) {
+        return;
+    }
     uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
     int n = text.len > 0 && !c->writing ? uv_try_write(&c->uv.stream, &buf, 1) : 0;
     if (n < 0 && n != UV_EAGAIN) {
@@ -230,11 +225,11 @@ void connection_write(struct connection *c, struct text text)
         connection_close(c);
         return;
     }
-    c->worker->unsent += text.len;
+    connection_note_unsent(c);
     if (!c->writing) {
         write_output(c);
     }
-    bound_unsent(c->worker);
+    bound_unsent(c);
 }
 
 void connection_push(struct connection *c, struct text text)
@@ -256,7 +251,7 @@ static void flush(struct connection *c)
     } else {
         connection_push(c, buffer_text(&c->worker->replies));
     }
-    bound_unsent(c->worker); /* replies may wait where connection_write() does not see them */
+    bound_unsent(c); /* replies may wait where connection_write() does not see them */
 }
 
 /* ---- reading ---- */
@@ -323,14 +318,11 @@ static size_t decide(struct connection *c, struct text input)
     return (size_t)used;
 }
 
-void connection_keep(struct connection *c)
+void connection_note_kept(struct connection *c)
 {
-    size_t sealed =
-        c->tls != NULL && !c->up ? TLS_RECORD_BYTES : 0; /* of an unfinished handshake */
-    note_kept(c, c->closing ? 0 : buffer_len(&c->input) + c->session_kept + sealed);
-    if (c->worker->kept > SERVER_THREAD_INPUT_BYTES) {
-        make_room(c->worker, kept_of);
-    }
+    size_t sealed = c->tls != NULL && !c->up ? SERVER_HANDSHAKE_BYTES : 0;
+    crowd_set(c, CROWD_KEPT, c->closing ? 0 : buffer_len(&c->input) + c->session_kept + sealed);
+    make_room(c, CROWD_KEPT, SERVER_THREAD_INPUT_BYTES);
 }
 
 /* Decides what is complete in `input`, as far as there is room for replies, and keeps the rest. */
@@ -354,7 +346,7 @@ static void serve(struct connection *c, struct text input, bool kept)
         buffer_put(&c->input, rest);
     }
     buffer_trim(&c->input, KEEP_BYTES);
-    connection_keep(c);
+    connection_note_kept(c);
     connection_go_on(c);
 }
 
@@ -539,7 +531,7 @@ void connection_resume(struct connection *c)
         !c->closing) {
         serve(c, buffer_text(&c->input), true);
     } else {
-        connection_keep(c);
+        connection_note_kept(c);
         connection_go_on(c);
     }
 }

@@ -10,9 +10,9 @@
  * Replies that the client does not fetch pile up to a bound, so that a client may send a long
  * pipeline before it reads; from there on nothing more is read from it. A client that fetches
  * nothing for write_ms is cut off. When the connections of a thread together keep too many bytes
- * of replies, or of incomplete requests, the connection that keeps most of them is closed. Replies
- * that a session keeps, because its client has not opened the window of HTTP/2 for them, count like
- * those that the network does not take (connection_keep_reply).
+ * of replies, or of incomplete requests and handshakes, some are closed (crowd.h). Replies that a
+ * session keeps, because its client has not opened the window of HTTP/2 for them, count like those
+ * that the network does not take (connection_keep_reply).
  *
  * Bytes of the network come in at one place, on_read(), and go out at one, connection_write(). If
  * the connection speaks TLS, a session lies between those and the protocol (connection_tls.c).
@@ -82,7 +82,6 @@ struct connection {
     uint64_t accepted_ms;  /* times are of the loop */
     uint64_t since_ms;     /* when the present silence, request or write began */
     size_t unsent;         /* bytes of `output` not written at that time */
-    size_t kept;           /* bytes of `input` and session_kept that are counted in worker->kept */
     size_t session_kept;   /* bytes that the session keeps of requests; the protocol sets it */
     size_t unfetched;      /* bytes of replies that the session keeps: connection_keep_reply() */
     size_t passed;         /* bytes of them that have gone out since ... */
@@ -94,7 +93,8 @@ struct connection {
     struct access_pass pass;     /* the secret or certificate that the client has shown, its role */
     struct tls_session *tls;     /* NULL: plain text */
     unsigned wrong;              /* number of wrong secrets that the client has tried */
-    struct crowd_place place_in_crowd;
+    uint32_t row; /* of its address in the tally and the crowds; TALLY_NONE: not counted there */
+    struct crowd_place places[CROWDS];
     bool beyond; /* accepted beyond the bound. Unless there is room when its first request has come,
                   * it gets only what the protocol keeps a reserve for, and ends */
     bool up;     /* the handshake of TLS is done */
@@ -165,9 +165,12 @@ void connection_take(struct connection *c, struct text text, size_t stale);
 /* Writes bytes of the network; keeps the part that could not be written at once. */
 void connection_write(struct connection *c, struct text bytes);
 
-/* Notes how many bytes of requests the connection keeps. If its thread keeps too many, the
- * connection with most of them is closed. */
-void connection_keep(struct connection *c);
+/* Notes how many bytes of requests the connection keeps. If its thread keeps too many, others are
+ * closed (crowd_debtor()), but not this one. */
+void connection_note_kept(struct connection *c);
+
+/* Notes how many bytes connection_unsent() returns, after any change of that. */
+void connection_note_unsent(struct connection *c);
 
 /* ---- TLS (connection_tls.c) ---- */
 

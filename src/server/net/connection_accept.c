@@ -1,4 +1,5 @@
 /* Accepts or refuses new connections, and counts them. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
@@ -34,7 +35,7 @@ static struct connection *create(struct worker *w, const struct protocol *protoc
     c->worker = w;
     c->protocol = protocol;
     c->accepted_ms = c->since_ms = uv_now(&w->loop);
-    c->place_in_crowd.row = TALLY_NONE;
+    c->row = TALLY_NONE;
     overload_enter(c);
     buffer_init(&c->input, SERVER_REQUEST_BYTES + SERVER_READ_BYTES + TLS_RECORD_BYTES);
     buffer_init(&c->output, SERVER_SEALED_BYTES(2 * SERVER_OUTPUT_BYTES));
@@ -89,7 +90,7 @@ static struct tally *tally_of(const struct connection *c)
 /* Ends the counting of a connection for its address. */
 static void leave_crowd(struct connection *c)
 {
-    uint32_t row = c->place_in_crowd.row;
+    uint32_t row = c->row;
     if (row != TALLY_NONE) {
         crowd_leave(c);
         tally_subtract(tally_of(c), row, 1);
@@ -220,6 +221,7 @@ static bool enter(struct connection *c)
                                                       : SERVER_ADMIN_PER_ADDRESS;
     most = most != 0 && c->peer.family != 0 ? most : UINT64_MAX;
     uint64_t count;
+    assert(!c->closing); /* it would be counted for ever: connection_uncount() was called */
     uint32_t row = tally_add(tally, key, 1, most, &count);
     if (row == TALLY_NONE && count >= most &&
         replace(w, tally_row(tally, key), &w->counts.replaced_address,
@@ -290,6 +292,7 @@ bool connection_accept(struct worker *w, uv_stream_t *listener, const struct pro
     } else if (!enter(c)) {
         turn_away(c, &w->counts.refused_address, "too many connections of this address");
     } else {
+        connection_note_kept(c); /* a handshake counts from here on, and may close others */
         connection_begin(c);
     }
     return true;

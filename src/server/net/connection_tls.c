@@ -112,7 +112,7 @@ bool connection_unseal(struct connection *c, struct text bytes, size_t stale)
     if (text.len > 0 && !c->closing) {
         connection_take(c, text, stale * text.len / len);
     } else {
-        connection_keep(c);
+        connection_note_kept(c);
     }
     if (got == TLS_PLAIN && !c->closing) {
         refuse_plain(c);
@@ -130,7 +130,6 @@ bool connection_open_tls(struct connection *c)
         return true;
     }
     c->tls = server_tls_session(c->worker->server, c->protocol);
-    connection_keep(c);
     return c->tls != NULL;
 }
 

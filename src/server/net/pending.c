@@ -84,7 +84,7 @@ void pending_hold_back(struct connection *c)
     }
     size_t n = move_tail(&w->replies, w->split, &c->pending.last->behind);
     c->pending.held += n;
-    w->unsent += n;
+    connection_note_unsent(c);
 }
 
 /* Returns the bytes of a batch's text. */
@@ -105,7 +105,7 @@ void pending_keep(struct pending *p, struct connection *c, pending_put_fn put)
     if (p->parts != NULL) {
         p->body_bytes = body_of(p);
         list->held += p->body_bytes;
-        c->worker->unsent += p->body_bytes;
+        connection_note_unsent(c);
     }
     if (list->last == NULL) {
         c->worker->split = buffer_len(&c->worker->replies); /* earlier replies need not wait */
@@ -243,7 +243,7 @@ static bool put_one(struct connection *c, struct pending *p, uint64_t now_ns)
     p->put(p);
     histogram_add(&w->counts.took[c->protocol->kind], now_ns - p->began_ns, 1);
     c->pending.held -= n + p->body_bytes;
-    w->unsent -= n + p->body_bytes;
+    connection_note_unsent(c);
     if (n > SERVER_FLUSH_BYTES) {
         return false;
     }

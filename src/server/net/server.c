@@ -162,7 +162,7 @@ static int start_worker(struct server *server, unsigned number, const struct has
         server->workers_count = number + 1;
         e = worker_init(w, server, number, sockets, error);
     }
-    e = e != 0 ? e : crowd_init(&w->crowd, rows_of(server, number), error);
+    e = e != 0 ? e : crowds_init(w, rows_of(server, number), error);
     if (e == 0) {
         w->top = top_create(secret);
         e = w->top != NULL ? 0 : fail(error, WEIR_ENOMEM, "out of memory for thread %u", number);

@@ -353,7 +353,7 @@ void worker_finish(struct worker *w)
     }
     events_finish(w);
     pending_finish(w);
-    crowd_finish(&w->crowd);
+    crowds_finish(w);
     buffer_finish(&w->replies);
     buffer_finish(&w->plain);
     buffer_finish(&w->cipher);

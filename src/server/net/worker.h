@@ -18,7 +18,7 @@ struct worker_counts {
     uint64_t refused_address;                      /* connections beyond the bound of one address */
     uint64_t replaced;                /* closed to make room, by the bound of the server */
     uint64_t replaced_address;        /* the same, by the bound of their address */
-    uint64_t replaced_bytes;          /* those that kept the most bytes of their thread */
+    uint64_t replaced_bytes;          /* the same, by the bounds on bytes of their thread */
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
     uint64_t forwarded_ignored;       /* requests whose fields about the client were not believed */
     uint64_t forwarded_refused;       /* requests whose fields leave the client's address unclear */
@@ -65,11 +65,9 @@ struct worker {
         unsigned turn; /* connections accepted in this turn */
     } listeners[PROTOCOLS];
     struct connection *connections;
-    struct crowd crowd;
+    struct crowd crowds[CROWDS];
     bool stopping;
     uint64_t stopped_ms; /* when `stopping` was set */
-    size_t unsent;       /* bytes of replies of all connections that are not out yet */
-    size_t kept;         /* bytes of incomplete requests of all connections */
     struct overload overload;
     uint64_t now_ns;          /* time of the rules for the batch of requests being decided */
     uint64_t began_ns;        /* when that batch was begun, by clock_boot_ns() */

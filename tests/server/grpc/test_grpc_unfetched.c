@@ -41,12 +41,12 @@ static void start(uint64_t write_ms)
 
 static size_t unsent(void)
 {
-    return __atomic_load_n(&world.server.workers[0].unsent, __ATOMIC_RELAXED);
+    return __atomic_load_n(&world.server.workers[0].crowds[CROWD_UNSENT].units, __ATOMIC_RELAXED);
 }
 
 static size_t kept(void)
 {
-    return __atomic_load_n(&world.server.workers[0].kept, __ATOMIC_RELAXED);
+    return __atomic_load_n(&world.server.workers[0].crowds[CROWD_KEPT].units, __ATOMIC_RELAXED);
 }
 
 static uint64_t cut(void)

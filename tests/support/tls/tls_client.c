@@ -36,20 +36,26 @@ struct tls_context *tls_client_context(const struct certificates *c, const char 
     return context;
 }
 
+void tls_client_open(struct tls_client *c, int fd, struct tls_context *context)
+{
+    struct timeval patience = {.tv_sec = 60};
+    *c = (struct tls_client){.fd = fd};
+    buffer_init(&c->plain, BYTES_MAX);
+    buffer_init(&c->out, BYTES_MAX);
+    c->session = tls_session_create(context, "localhost");
+    require(c->session != NULL && c->fd >= 0, "no memory");
+    require(setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0, "timeout");
+}
+
 void tls_client_connect(struct tls_client *c, const char *address, struct tls_context *context)
 {
     const char *port = strrchr(address, ':');
     struct sockaddr_in to = {.sin_family = AF_INET,
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                              .sin_port = htons((uint16_t)strtoul(port + 1, NULL, 10))};
-    struct timeval patience = {.tv_sec = 60};
-    *c = (struct tls_client){.fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
-    buffer_init(&c->plain, BYTES_MAX);
-    buffer_init(&c->out, BYTES_MAX);
-    c->session = tls_session_create(context, "localhost");
-    require(c->session != NULL && c->fd >= 0, "no memory");
-    require(setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0, "timeout");
-    require(connect(c->fd, (const struct sockaddr *)&to, sizeof to) == 0, "no connection");
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    require(fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0, "no connection");
+    tls_client_open(c, fd, context);
 }
 
 void tls_client_close(struct tls_client *c)

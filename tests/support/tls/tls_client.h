@@ -21,6 +21,8 @@ struct tls_context *tls_client_context(const struct certificates *c, const char 
 
 /* Connects to "127.0.0.1:PORT". tls_client_shake() makes the handshake; false if it failed. */
 void tls_client_connect(struct tls_client *c, const char *address, struct tls_context *context);
+/* Takes over a socket that is connected. */
+void tls_client_open(struct tls_client *c, int fd, struct tls_context *context);
 bool tls_client_shake(struct tls_client *c);
 void tls_client_close(struct tls_client *c);
 
