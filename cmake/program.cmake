@@ -221,7 +221,7 @@ foreach(shell bash zsh fish)
 endforeach()
 add_custom_target(manual ALL DEPENDS ${WEIR_MAN_PAGES} ${WEIR_COMPLETIONS})
 
-# Includes may only fall down the layers: checked in every build, when a source has changed.
+# Includes may only fall down the layers, and bounds have rows: checked in every build, when a source has changed.
 file(GLOB_RECURSE layered CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/*.[ch]")
 add_custom_command(OUTPUT layers.stamp
     COMMAND "${PROJECT_SOURCE_DIR}/scripts/check-layers" "${PROJECT_SOURCE_DIR}"
@@ -229,3 +229,9 @@ add_custom_command(OUTPUT layers.stamp
     DEPENDS src/LAYERS scripts/check-layers ${layered}
     COMMENT "Checking the layers" VERBATIM)
 add_custom_target(check-layers ALL DEPENDS layers.stamp)
+add_custom_command(OUTPUT bounds.stamp
+    COMMAND "${PROJECT_SOURCE_DIR}/scripts/check-bounds" "${PROJECT_SOURCE_DIR}"
+    COMMAND "${CMAKE_COMMAND}" -E touch bounds.stamp
+    DEPENDS src/server/bounds.def scripts/check-bounds include/weir.h ${layered}
+    COMMENT "Checking the bounds" VERBATIM)
+add_custom_target(check-bounds ALL DEPENDS bounds.stamp)
