@@ -234,12 +234,12 @@ static void walk(struct conversion *c, const struct node *list)
 struct node *envoy_convert(struct arena *arena, const struct node *root, size_t most,
                            struct text *domain, struct problems *problems)
 {
-    static const char *const known[] = {"domain", "descriptors", NULL};
+    static const char *const known[] = {"domain", "descriptors", "envoy", NULL};
     struct conversion c = {.arena = arena, .problems = problems, .root = root, .most = most};
     struct node *limits = envoy_list(&c, root->place);
-    struct node *top = envoy_map(&c, root->place, 1);
+    struct node *top = envoy_map(&c, root->place, 2);
     c.limits = limits;
-    check_keys(&c, root, known, "domain and descriptors");
+    check_keys(&c, root, known, "domain, descriptors and envoy");
     c.domain = read_text(&c, root, "domain");
     *domain = c.domain;
     if (names_file(&c, root, "domain")) {
@@ -255,6 +255,11 @@ struct node *envoy_convert(struct arena *arena, const struct node *root, size_t 
     }
     if (top == NULL || limits == NULL) {
         return NULL;
+    }
+    for (size_t i = 0; i < root->count; i++) { /* the section that weir's own files have */
+        if (text_is(root->keys[i]->scalar, "envoy")) {
+            envoy_put(&c, top, "envoy", root->items[i]);
+        }
     }
     envoy_put(&c, top, "limits", limits);
     return top;

@@ -51,6 +51,7 @@ bool envoy_is_file(const struct node *root);
 
 /*
  * Converts a document into a map with `limits`, with the places of the document, and sets *domain.
+ * A section `envoy`, which only weir knows, is taken over as it is.
  * It makes at most `most` limits.
  * Everything is allocated in the arena. Problems are reported; what could be converted is returned.
  * NULL: out of memory (arena->failed).

@@ -341,7 +341,8 @@ enum envoy_charge {
 };
 
 struct envoy_config {
-    int charge; /* enum envoy_charge */
+    int charge;         /* enum envoy_charge */
+    bool negative_hits; /* calls of the role check may give units back to limits of Envoy's files */
 };
 
 /* What decides limits whose consistency is not local. */

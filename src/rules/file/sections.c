@@ -482,6 +482,12 @@ static const struct field envoy_fields[] = {
      "descriptors, and uses up what is left of those that are denied",
      &type_choice, offsetof(struct envoy_config, charge), .initial = "together",
      .choices = charge_names, .change = CHANGE_APPLIED},
+    {"negative_hits", "true or false",
+     "whether is_negative_hits of a descriptor gives units back, if the caller has not shown an "
+     "admin secret: true for limits of files in the format of envoyproxy/ratelimit, never for "
+     "others; false: nothing is given back, and the call is answered all the same",
+     &type_bool, offsetof(struct envoy_config, negative_hits), .initial = "false",
+     .change = CHANGE_APPLIED},
 };
 
 const struct section section_envoy = SECTION("envoy", NULL, envoy_fields);

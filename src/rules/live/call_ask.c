@@ -27,6 +27,7 @@ static void take(struct call_part *part, int verb, const struct weir_answer *sai
         part->answer.verdict = WEIR_DENY;
         part->answer.retry_after_ns = part->answer.reset_after_ns;
     }
+    part->given = part->role == PART_BACK && verb == REMOTE_REFUND;
     if (verb == REMOTE_REFUND || part->charged || part->role == PART_BACK) {
         part->answer.verdict = WEIR_ALLOW;
         part->answer.retry_after_ns = 0;
@@ -39,8 +40,9 @@ static void take_error(struct call_part *part, int error)
 {
     struct call *call = part->call;
     bool shadow = part_is_shadow(part);
-    bool decides = call->stage < STAGES ||
-                   (!call->denied && (part->role == PART_OVERRIDE || part->role == PART_BACK));
+    bool decides =
+        call->stage < STAGES || (!call->denied && !part->withheld &&
+                                 (part->role == PART_OVERRIDE || part->role == PART_BACK));
     if (decides && !shadow) {
         call->error = error;
     } else {
@@ -347,7 +349,7 @@ static void finish_part(struct call_part *part)
         }
         break;
     case PART_BACK:
-        if (part->bound.kind == RATE_COUNTS) {
+        if (part->bound.kind == RATE_COUNTS && !part->withheld) {
             ask_part(part, REMOTE_REFUND, cost);
         } else {
             ask_part(part, REMOTE_PEEK, one);

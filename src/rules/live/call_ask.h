@@ -18,6 +18,11 @@
  *      of a part that can no longer change the verdict does not fail the call; its question is told
  *      of no limit.
  *
+ * Units are given back only to limits to which the caller may give them (may_give, and `envoy:
+ * {negative_hits: true}`). To others nothing is given, and nothing is taken from them: the question is
+ * allowed, its limit is peeked at, and the part is `withheld`. That is no error, because the gateway
+ * lets a request pass for which its call fails.
+ *
  * A stage ends when all its parts have answered. If a fleet decides some of them, answers come later,
  * on the thread that asked (call->where), which is why no counter here is atomic. The next stage
  * begins inside the gate, as the first one does. What holds for a pending question (ask_shared.h, O2
@@ -71,6 +76,7 @@ struct call {
     struct weir *adhoc; /* the built-in limit; NULL: switched off, or in the store */
     void *adhoc_remote; /* as struct remote_part.limit; NULL: it is not shared */
     bool adhoc_shadow;
+    bool may_give; /* the caller may give units back to any limit, as with a refund */
     /* Called once, with call->error set, if call_ask() has returned RULES_PENDING. */
     void (*done)(void *arg);
     void *arg;
@@ -107,7 +113,7 @@ enum part_role {
     PART_SHADOW,
     PART_OVERRIDE,
     PART_LOOK, /* no units */
-    PART_BACK  /* gives units back */
+    PART_BACK  /* gives units back, or would if the caller might */
 };
 
 /* One limit that applies to one question. */
@@ -128,6 +134,8 @@ struct call_part {
     bool dropped;              /* replaced by another limit, or it has failed without effect */
     bool answered;             /* `answer` is final */
     bool charged;              /* units were taken */
+    bool withheld;             /* PART_BACK: the caller may not give units back to this limit */
+    bool given;                /* PART_BACK: units were given back */
     struct weir_answer answer; /* its verdict is that of this part alone */
     struct remote_question asked;
 };

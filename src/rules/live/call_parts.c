@@ -22,6 +22,13 @@ static enum part_role role_of(const struct call_question *q, const struct rule *
                                       : PART_ENFORCED;
 }
 
+/* Returns whether the call may give units back to a limit. */
+static bool may_give(const struct gathering *g, const struct limit_config *limit)
+{
+    bool of_envoy_file = limit->source->domain.len > 0;
+    return g->call->may_give || (g->ask.set->config.envoy.negative_hits && of_envoy_file);
+}
+
 /* Makes a part. The call has it when it is complete (put_part()). */
 static int new_part(const struct gathering *g, struct call_part **part)
 {
@@ -107,6 +114,7 @@ static int add_rule(const struct gathering *g, const struct rule *rule)
     g->ask.tally->tier_unknown += unknown;
     part->role = role_of(&g->call->questions[g->question], rule);
     part->looks = g->call->questions[g->question].hits == 0;
+    part->withheld = part->role == PART_BACK && !may_give(g, rule->config);
     part->holder = variant->holder;
     part->config = rule->config;
     part->remote.limit = variant->holder->remote;
@@ -149,7 +157,7 @@ static int add_override(const struct gathering *g, const struct call_question *q
 {
     struct call *call = g->call;
     if (q->named.count == 0) {
-        if (!call->adhoc_shadow) {
+        if (!call->adhoc_shadow && !q->back) {
             refuse(g, WEIR_REASON_LIMIT, NULL);
         }
         call->statuses[g->question].limited = true;
@@ -162,17 +170,14 @@ static int add_override(const struct gathering *g, const struct call_question *q
                     "found a descriptor with a limit, but the built-in limit is switched off "
                     "(adhoc: off)");
     }
-    if (q->back) {
-        return fail(g->ask.error, WEIR_ENOTSUP,
-                    "found a descriptor with a limit that gives hits back, expected one of them");
-    }
     struct call_part *part = NULL;
     int e = new_part(g, &part);
     if (e != 0 || part == NULL) {
         return e;
     }
     static const struct deny_config none = {0};
-    part->role = q->hits == 0 ? PART_LOOK : PART_OVERRIDE;
+    part->role = q->back ? PART_BACK : q->hits == 0 ? PART_LOOK : PART_OVERRIDE;
+    part->withheld = q->back; /* a unit has no fixed size: each call brings its own rate */
     part->bound = (struct bound){.kind = RATE_COUNTS,
                                  .limit = TEXT(CALL_OVERRIDE),
                                  .tier = TEXT(""),

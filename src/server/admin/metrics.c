@@ -173,6 +173,11 @@ static const struct metric metrics[] = {
            {"deny", COUNT(requests[REQUEST_DENY])}, {"error", COUNT(requests[REQUEST_ERROR])},
            {"overload", COUNT(requests[REQUEST_OVERLOAD])},
            {"other", COUNT(requests[REQUEST_OTHER])}),
+    SERIES("weir_negative_hits_total", OF_ALL,
+           "Limits whose units a call of Envoy's rate limit service wanted to give back "
+           "(is_negative_hits), by what happened: they were given back (given), or not, because "
+           "the caller may not do so (withheld).",
+           "result", {"given", ALL(counts.hits_given)}, {"withheld", ALL(counts.hits_withheld)}),
     ONE("weir_access_refused_total", OF_ALL, ALL(counts.refused_access),
         "Requests that were refused because of a wrong secret or a missing role."),
     ONE("weir_access_delayed_total", OF_ALL, ALL(counts.delayed),

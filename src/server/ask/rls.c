@@ -3,7 +3,9 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/maths.h"
+#include "common/log.h"
 #include "rules/envoy/envoy.h"
 #include "server/ask/throttle_ask.h"
 #include "server/net/pending.h"
@@ -186,12 +188,69 @@ static int make_question(const struct rls_ask *ask, const struct rls_descriptor 
     return d->limited ? add_override(ask, d, memory, q, error) : add_attributes(ask, d, memory, q);
 }
 
+/* ---- units given back ---- */
+
+/* A call, and the client that made it: the connection may have closed before the answer. */
+struct rls_call {
+    struct call call;
+    struct pending *pending;
+    enum role role;
+    char peer[ADDRESS_MAX]; /* of an admin */
+};
+
+/* Limits share this many places for log lines, so that a client which calls for one limit seldom hides
+ * the lines of another; and all of them together write at most so many lines a second. */
+#define WITHHELD_LINES 64
+
+static void tell_withheld(const struct call_part *part)
+{
+    static struct log_limit lines[WITHHELD_LINES];
+    struct hash place = {0, 0};
+    hash_mix(&place, part->bound.limit.at, part->bound.limit.len);
+    LOG_LIMITED(&lines[place.low % WITHHELD_LINES], LEVEL_WARNING,
+                "is_negative_hits gave nothing back: it needs 'envoy: {negative_hits: true}' and a "
+                "limit of --envoy-config, or an admin secret",
+                LOG_TEXT("limit", part->bound.limit));
+}
+
+/* Writes what a refund leaves in the audit log. */
+static void audit_given(const struct rls_call *r, const struct call_part *part)
+{
+    char key[256];
+    size_t n = weir_rules_key_text(part->remote.key.at, part->remote.key.len, key, sizeof key);
+    uint64_t units = min_u64(part->remote.cost, INT64_MAX);
+    LOG(LEVEL_AUDIT, "key changed", LOG_STRING("verb", "negative hits"),
+        LOG_STRING("address", r->peer), LOG_STRING("role", role_names[r->role]),
+        LOG_TEXT("limit", part->bound.limit), LOG_KEY("key", ((struct text){key, n})),
+        LOG_COUNT("units", units));
+}
+
+/* Counts and logs which limits have got units back, and which should have and did not. Calls that
+ * negative_hits allows are counted only, as those of settle and cancel are. */
+static void tell_given(const struct rls_call *r, struct worker_counts *counts)
+{
+    for (size_t i = 0; i < r->call.parts_count; i++) {
+        const struct call_part *part = r->call.parts[i];
+        if (part->withheld) {
+            count_own(&counts->hits_withheld, 1);
+            tell_withheld(part);
+        } else if (part->given) {
+            count_own(&counts->hits_given, 1);
+            if (r->role >= ROLE_ADMIN) {
+                audit_given(r, part);
+            }
+        }
+    }
+}
+
 /* ---- running ---- */
 
 static void on_done(void *arg)
 {
-    struct pending *p = arg;
-    p->error = p->call->error;
+    struct rls_call *r = arg;
+    struct pending *p = r->pending;
+    tell_given(r, &p->worker->counts);
+    p->error = r->call.error;
     pending_answered(p);
 }
 
@@ -200,14 +259,21 @@ static int begin(struct asker *asker, struct pending *p, const struct rls_ask *a
 {
     const struct server *server = asker->server;
     struct arena *memory = &p->memory;
-    struct call *call = arena_take(memory, sizeof *call);
+    struct rls_call *r = arena_take(memory, sizeof *r);
     struct call_question *questions = arena_array(memory, ask->count, sizeof *questions);
-    if (call == NULL || questions == NULL) {
+    if (r == NULL || questions == NULL) {
         return WEIR_ENOMEM;
     }
+    struct call *call = &r->call;
     int e = 0;
     for (size_t i = 0; e == 0 && i < ask->count; i++) {
         e = make_question(ask, &ask->descriptors[i], memory, &questions[i], error);
+    }
+    r->pending = p;
+    r->role = asker->by.role;
+    if (r->role >= ROLE_ADMIN) {
+        char peer[ADDRESS_MAX];
+        (void)snprintf(r->peer, sizeof r->peer, "%s", peer_print(asker->by.peer, peer));
     }
     call->rules = asker->server->rules;
     call->where = asker->worker->where;
@@ -218,10 +284,15 @@ static int begin(struct asker *asker, struct pending *p, const struct rls_ask *a
     call->adhoc = server->adhoc;
     call->adhoc_remote = server->adhoc_remote;
     call->adhoc_shadow = throttle_flags(server) != 0;
+    call->may_give = asker->by.role >= ROLE_ADMIN;
     call->done = on_done;
-    call->arg = p;
+    call->arg = r;
     p->call = call;
-    return e != 0 ? e : call_ask(call, error);
+    e = e != 0 ? e : call_ask(call, error);
+    if (e != RULES_PENDING) {
+        tell_given(r, &asker->worker->counts);
+    }
+    return e;
 }
 
 int rls_run(struct asker *asker, struct pending *p, const struct rls_ask *ask,

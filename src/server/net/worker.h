@@ -21,6 +21,8 @@ struct worker_counts {
     uint64_t replaced_bytes;          /* the same, by the bounds on bytes of their thread */
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
     uint64_t forwarded_ignored;       /* requests whose fields about the client were not believed */
+    uint64_t hits_given;              /* limits to which negative hits gave units back ... */
+    uint64_t hits_withheld;           /* ... and those to which they were not allowed to */
     uint64_t forwarded_refused;       /* requests whose fields leave the client's address unclear */
     struct histogram took[PROTOCOLS]; /* from reading a request to composing its reply */
     uint64_t open[PROTOCOLS];         /* connections that are open now */

@@ -11,6 +11,7 @@ from running import tell, until
 SOURCE = os.environ["WEIR_SOURCE_DIR"]
 TYPE = "type.googleapis.com/envoy."
 FILES = {"edge.yaml": """domain: edge
+envoy: {negative_hits: true}
 descriptors:
   - {key: user, rate_limit: {name: per-user, unit: year, requests_per_unit: 5}}
   - {key: told, rate_limit: {unit: year, requests_per_unit: 1, weir: {deny: {message: 'Come back next year.'}}}}

@@ -208,6 +208,68 @@ def a_call_needs_the_secret_that_clients_need():
     w.close()
 
 
+# ---- units given back ----
+
+def metric(world, series):
+    host, port = world.server.address("admin").rsplit(":", 1)
+    c = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
+    c.request("GET", "/metrics")
+    text = c.getresponse().read().decode()
+    c.close()
+    return int(re.search(r"^%s (\d+)$" % re.escape(series), text, re.M).group(1))
+
+
+NEGATIVE = "weir_negative_hits_total{result=\"%s\"}"
+WITHHELD = "is_negative_hits gave nothing back"
+
+
+def negative_hits_of_a_client_give_nothing_back_and_are_no_error():
+    w = World(FILES, rules="limits: [{name: own, when: {domain: shop}, key: [own], rate: 5/day}]\n")
+    w.expect("shop", "user=n *4 -> OK: OK 1 of 5/YEAR", "user=n *-3 -> OK: OK 1 of 5/YEAR",
+             "user=n *-3 | one=n -> OK: OK 1 of 5/YEAR | OK 0 of 1/YEAR",  # the other descriptor is decided
+             "user=n *-3 | one=n -> OVER: OK 1 of 5/YEAR | OVER 0 of 1/YEAR", "user=n -> OK: OK 0 of 5/YEAR",
+             "user=n *-1 -> OK: OK 0 of 5/YEAR", "user=n -> OVER: OVER 0 of 5/YEAR",
+             "own=n *4 -> OK: OK 1 of 5/DAY", "own=n *-4 -> OK: OK 1 of 5/DAY", "dry=n *-1 -> OK: OK 1 of 1/YEAR")
+    ask = {"domain": "shop", "descriptors": [{"entries": [{"key": "user", "value": "n"}], "hitsAddend": 5,
+                                              "isNegativeHits": True}]}
+    status, got = post(w, "/json", json.dumps(ask))
+    assert (status, got["overallCode"], got["statuses"][0]["limitRemaining"]) == (200, "OK", 0), got
+    assert (metric(w, NEGATIVE % "withheld"), metric(w, NEGATIVE % "given")) == (7, 0)
+    lines = [line for line in w.server.log().splitlines() if WITHHELD in line]
+    for limit in ("shop.user", "own", "shop.dry"):  # a line for each limit, and few for many calls
+        assert 1 <= sum(line.split(" limit=")[1].split()[0] == limit for line in lines) <= 7, lines
+    assert "verb=" not in w.server.log()
+    w.close()
+
+
+def negative_hits_are_given_back_to_limits_of_envoy_files_if_that_is_switched_on():
+    rules = "envoy: {negative_hits: %s}\nlimits: [{name: own, when: {domain: shop}, key: [own], rate: 5/day}]\n"
+    w = World(FILES, rules=rules % "true")
+    w.expect("shop", "user=n *4 -> OK: OK 1 of 5/YEAR", "user=n *-3 -> OK: OK 4 of 5/YEAR",
+             "own=n *4 -> OK: OK 1 of 5/DAY", "own=n *-4 -> OK: OK 1 of 5/DAY")  # no limit of Envoy's files
+    assert (metric(w, NEGATIVE % "withheld"), metric(w, NEGATIVE % "given")) == (1, 1)
+    w.server.write(rules % "false")
+    ctl(w, "reload")
+    w.expect("shop", "user=n *-1 -> OK: OK 4 of 5/YEAR")
+    w.close()
+    alone = World({"shop.yaml": FILES["shop.yaml"] + "envoy: {negative_hits: true}\n"})
+    alone.expect("shop", "user=n *4 -> OK: OK 1 of 5/YEAR", "user=n *-3 -> OK: OK 4 of 5/YEAR")
+    alone.close()
+
+
+def an_admin_gives_units_back_to_any_limit_and_leaves_a_line_in_the_audit_log():
+    w = World(FILES, "--check-secrets", "clients", "--admin-secrets", "admins",
+              prepare={"clients": "the-secret-of-envoy-0123456789\n", "admins": "the-secret-of-admins-0123456789\n"},
+              rules="limits: [{name: own, when: {domain: shop}, key: [own], rate: 5/day}]\n")
+    for who, question, left in (("envoy", "own=n *4", 1), ("envoy", "own=n *-3", 1), ("admins", "own=n *-3", 4)):
+        shown = [("authorization", "Bearer the-secret-of-%s-0123456789" % who)]
+        assert w.call("shop", question, metadata=shown).statuses[0].limit_remaining == left, (who, question)
+    assert re.search(r' audit "?key changed"? verb="?negative hits"? address=127\.0\.0\.1 role=admin limit=own key=n units=3',
+                     w.server.log()), w.server.log()
+    assert w.server.log().count("key changed") == 1
+    w.close()
+
+
 # ---- other faces of the service ----
 
 def health_is_told_by_the_names_that_envoy_users_know():
@@ -303,7 +365,8 @@ def nodes_with_one_store_share_the_limits():
         print("redis-server is missing", file=sys.stderr)
         return
     redis, url = start_redis(World.scratch())
-    nodes = [World(FILES, rules="store: {url: '%s', deadline: 10s}\n" % url) for _ in range(2)]
+    rules = "envoy: {negative_hits: true}\nstore: {url: '%s', deadline: 10s}\n" % url
+    nodes = [World(FILES, rules=rules) for _ in range(2)]
     until("the store is there", lambda: all("the store is there" in n.server.log() for n in nodes))
     futures = [n.service.ShouldRateLimit.future(request_of("shop", "many=x | user=%d" % i), timeout=PATIENCE)
                for i in range(400) for n in nodes]

@@ -208,6 +208,8 @@ OURS = [
      "user=h9 -> OK: OK 9 of 10/YEAR", "user=new *-7 -> OK: OK 10 of 10/YEAR", "user=h9 *-0 -> OK: OK 9 of 10/YEAR"),
     ("negative hits of a key that is over its limit make room", "numbers", "user=h10 *10 -> OK: OK 0 of 10/YEAR",
      "user=h10 -> OVER: OVER 0 of 10/YEAR", "user=h10 *-1 -> OK: OK 1 of 10/YEAR", "user=h10 -> OK: OK 0 of 10/YEAR"),
+    ("negative hits give nothing back to a limit that the descriptor brings", "numbers",
+     "user=o8 *3 @5/YEAR -> OK: OK 2 of 5/YEAR", "user=o8 *-2 @5/YEAR -> OK: OK 2 of 5/YEAR", "user=o8 *-2 @0/YEAR -> OK: OK 0 of 0/YEAR"),
     ("a look at a limit of which nothing is left is over", "numbers", "user=h11 *10 -> OK: OK 0 of 10/YEAR",
      "user=h11 *0 -> OVER: OVER 0 of 10/YEAR"),
     ("a limit of the descriptor needs no file that has its domain", "nowhere", "user=o5 @2/YEAR -> OK: OK 1 of 2/YEAR"),
@@ -248,6 +250,7 @@ def check_rows(where, world):
 
 def main():
     files = {name + ".yaml": yaml_of(name, text) for name, text in DOMAINS.items()}
+    files["numbers.yaml"] += "envoy: {negative_hits: true}\n"
     failed = check_rows("memory:", World(files))
     if shutil.which("redis-server") is None:
         print("redis-server is missing", file=sys.stderr)

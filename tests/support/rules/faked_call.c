@@ -13,7 +13,7 @@
 
 struct faked_call faked_call_init(void)
 {
-    return (struct faked_call){.memory = ARENA_INIT};
+    return (struct faked_call){.memory = ARENA_INIT, .call = {.may_give = true}};
 }
 
 static void hear(void *arg)

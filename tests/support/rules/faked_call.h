@@ -16,7 +16,7 @@ struct faked_call {
     struct weir_error error; /* of call_ask() */
 };
 
-/* Makes a call of no rules; tests may set members of `call` before they ask. */
+/* Makes a call of no rules by a caller who may give units back; tests may set members of `call` before they ask. */
 struct faked_call faked_call_init(void);
 
 /*

@@ -134,6 +134,50 @@ static void units_are_given_back_also_by_a_call_that_is_denied(void **state)
     weir_rules_close(rules);
 }
 
+#define OF_ENVOY(section)                                                                          \
+    "domain: x\n"                                                                                  \
+    "descriptors: [{key: d, rate_limit: {unit: day, requests_per_unit: 4}}]\n" section
+
+/* Asks as a caller of whom units are taken only. */
+static const char *told_by_client(struct weir_rules *rules, const char *words)
+{
+    struct faked_call c = faked_call_init();
+    c.call.may_give = false;
+    faked_call_ask(&c, rules, NULL, words);
+    const char *said = faked_call_told(&c);
+    faked_call_finish(&c);
+    return said;
+}
+
+static void a_client_gives_nothing_back_and_its_other_questions_are_decided(void **state)
+{
+    struct weir_rules *rules = rules_open("envoy: {negative_hits: true}\n" LETTERS);
+    assert_string_equal(told_by_client(rules, "d=x +3; a=x"), "allow a: allow 1, allow 0");
+    assert_string_equal(told_by_client(rules, "d=x -2"), "allow d: allow 1");
+    assert_string_equal(told_by_client(rules, "d=x -2; b=x"), "allow d: allow 1, allow 1");
+    assert_string_equal(told_by_client(rules, "d=x -2; a=x"), "deny a: allow 1, deny 0");
+    assert_string_equal(told_by_client(rules, "d=x; d=y -1"), "allow d: allow 0, allow 4");
+    assert_string_equal(told_by_client(rules, "d=x -4"), "allow d: allow 0");
+    weir_rules_close(rules);
+}
+
+static void a_client_gives_back_to_limits_of_envoy_files_only_if_that_is_switched_on(void **state)
+{
+    static const char *const words = "domain=x descriptor=d value_1=u %s";
+    struct weir_rules *off = rules_open(OF_ENVOY(""));
+    struct weir_rules *on = rules_open(OF_ENVOY("envoy: {negative_hits: true}\n"));
+    char take[64];
+    char give[64];
+    (void)snprintf(take, sizeof take, words, "+3");
+    (void)snprintf(give, sizeof give, words, "-2");
+    assert_string_equal(told_by_client(off, take), "allow x.d: allow 1");
+    assert_string_equal(told_by_client(off, give), "allow x.d: allow 1");
+    assert_string_equal(told_by_client(on, take), "allow x.d: allow 1");
+    assert_string_equal(told_by_client(on, give), "allow x.d: allow 3");
+    weir_rules_close(on);
+    weir_rules_close(off);
+}
+
 /* ---- quota_mode, shadow and replaces ---- */
 
 #define QUOTAS                                                                                     \
@@ -557,6 +601,8 @@ int main(void)
         cmocka_unit_test(a_look_at_an_empty_limit_denies_the_call_before_others_are_charged),
         cmocka_unit_test(a_call_that_takes_the_last_unit_may_look_at_it),
         cmocka_unit_test(units_are_given_back_also_by_a_call_that_is_denied),
+        cmocka_unit_test(a_client_gives_nothing_back_and_its_other_questions_are_decided),
+        cmocka_unit_test(a_client_gives_back_to_limits_of_envoy_files_only_if_that_is_switched_on),
         cmocka_unit_test(limits_in_quota_mode_deny_only_if_all_of_them_are_over),
         cmocka_unit_test(units_of_quota_mode_come_back_if_another_limit_denies),
         cmocka_unit_test(a_shadow_limit_never_denies_and_is_charged_only_for_calls_that_pass),
