@@ -10,9 +10,17 @@
  *                   other site can own are accepted: IP addresses, localhost, the listener's own,
  *                   and server.hosts
  *
- * Programs send neither Origin nor Sec-Fetch-Site. A gateway passes on those of its client and its
- * client's Host, so requests to /v1/auth with a field of a gateway are exempt: a page of another
- * site cannot add such a field without asking first (CORS), and that question is refused.
+ * Programs send neither Origin nor Sec-Fetch-Site. A gateway passes on those of its client, and
+ * some pass on its client's Host too. So a request to /v1/auth with a field of a gateway is exempt
+ * from all three signs, with one condition:
+ *
+ *   a page of another site cannot add such a field without asking first (CORS), and that question,
+ *   which has no such field, is refused;
+ *
+ *   a page that has let its own name point here needs not ask: this server is of its own origin. So
+ *   where the name counts, the port in Host must not be the listener's. A page cannot choose that
+ *   port: it is the one to which the browser connects. A gateway's client has that of the gateway.
+ *   A gateway on the same port number sends a Host that is known: localhost, or one of server.hosts.
  */
 #include <strings.h>
 
@@ -80,6 +88,33 @@ static bool is_foreign(const struct http_request *r)
     return foreign;
 }
 
+/* Returns the port of "name:port", 0 if there is none. The syntax has been checked. */
+static unsigned port_of(struct text host)
+{
+    unsigned port = 0;
+    size_t at = host.len;
+    while (at > 0 && host.at[at - 1] >= '0' && host.at[at - 1] <= '9') {
+        at--;
+    }
+    if (at == 0 || host.at[at - 1] != ':') {
+        return 0;
+    }
+    for (; at < host.len && port <= UINT16_MAX; at++) {
+        port = 10 * port + (unsigned)(host.at[at] - '0');
+    }
+    return port;
+}
+
+/* Returns whether a browser that is connected to this listener would send that port. It leaves out
+ * 80 for http and 443 for https. */
+static bool is_own_port(const struct exchange *x)
+{
+    const struct connection *c = x->connection;
+    unsigned own = c->worker->listeners[c->protocol->kind].port;
+    unsigned port = port_of(x->request->host);
+    return port != 0 ? port == own : own == 80 || own == 443;
+}
+
 static bool is_of_gateway(const struct exchange *x)
 {
     return x->connection->protocol->kind == PROTOCOL_HTTP &&
@@ -89,10 +124,8 @@ static bool is_of_gateway(const struct exchange *x)
 bool http_is_ours(struct exchange *x)
 {
     bool foreign = is_foreign(x->request);
-    if (!foreign && (is_own_name(x) || !is_open(x))) {
-        return true;
-    }
-    if (is_of_gateway(x)) {
+    bool known = is_own_name(x) || !is_open(x); /* no page can have that name and need no secret */
+    if ((known && !foreign) || ((known || !is_own_port(x)) && is_of_gateway(x))) {
         return true;
     }
     return http_refuse(

@@ -234,6 +234,13 @@ bool listener_is_loopback(const struct sockaddr_storage *bound)
            (IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127));
 }
 
+uint16_t listener_port(const struct sockaddr_storage *bound)
+{
+    return bound->ss_family == AF_INET    ? ntohs(((const struct sockaddr_in *)bound)->sin_port)
+           : bound->ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)bound)->sin6_port)
+                                          : 0;
+}
+
 /* Returns whether only this machine can connect to the socket. Writes its address into `text`. The
  * address is read from the socket itself, because a host name may mean any address, and a socket
  * may come from the caller. */

@@ -316,6 +316,9 @@ bool listener_print(const struct sockaddr_storage *bound, char *text, size_t siz
 /* Returns whether it is an IP address of this machine alone: 127.0.0.0/8, ::1. */
 bool listener_is_loopback(const struct sockaddr_storage *bound);
 
+/* Returns the port of an IP address, 0 for other addresses. */
+uint16_t listener_port(const struct sockaddr_storage *bound);
+
 /* Returns the address that a listener was really bound to ("127.0.0.1:6380"),
  * or "off", in `text`. */
 const char *server_address(const struct server *server, enum server_protocol protocol, char *text,

@@ -187,11 +187,14 @@ static void on_stop(uv_async_t *async)
 
 /* ---- making ---- */
 
-static bool is_loopback(int fd)
+/* Notes where the socket of a listener is bound. */
+static void note_address(struct worker *w, unsigned protocol, int fd)
 {
     struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
     socklen_t length = sizeof bound;
-    return getsockname(fd, (struct sockaddr *)&bound, &length) == 0 && listener_is_loopback(&bound);
+    bool known = getsockname(fd, (struct sockaddr *)&bound, &length) == 0;
+    w->listeners[protocol].loopback = known && listener_is_loopback(&bound);
+    w->listeners[protocol].port = known ? listener_port(&bound) : 0;
 }
 
 /* Lets the connections of a socket send each reply at once: they inherit this. */
@@ -205,7 +208,7 @@ static void set_nodelay(int fd)
 static int listen_on(struct worker *w, unsigned protocol, int fd)
 {
     bool pipe = listener_is_unix(w->server->options.listen[protocol]);
-    w->listeners[protocol].loopback = is_loopback(fd);
+    note_address(w, protocol, fd);
     set_nodelay(fd);
     int e = pipe ? uv_pipe_init(&w->loop, &w->listeners[protocol].uv.pipe, 0)
                  : uv_tcp_init(&w->loop, &w->listeners[protocol].uv.tcp);

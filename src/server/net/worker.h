@@ -62,6 +62,7 @@ struct worker {
         } uv;
         bool open;
         bool loopback; /* it is bound to an IP address that only this machine can reach */
+        uint16_t port; /* it is bound to this port; 0 for a unix socket */
         bool stalled;  /* a new connection waits until there is memory for it */
         bool waits;    /* a new connection waits for the next turn of the loop */
         unsigned turn; /* connections accepted in this turn */

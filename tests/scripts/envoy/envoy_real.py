@@ -1,11 +1,13 @@
 """A real Envoy, an HTTP server behind it, and weir, which Envoy's rate limit filter asks. Each function below is a story;
 its name says which. Limits are for a year, so that no window ends meanwhile. The filter waits long for weir, except where
 a story is about its timeout."""
-import http.client, http.server, json, os, re, signal, socket, subprocess, threading, time
+import http.client, http.server, json, os, re, signal, socket, subprocess, sys, threading, time
 
 import yaml
 
 from envoy_world import PATIENCE, World, write_all
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gateways"))
+import dodges
 from running import tell, until
 
 SOURCE = os.environ["WEIR_SOURCE_DIR"]
@@ -290,24 +292,70 @@ def guide_blocks():
     return {kind: [text for k, text in found if k == kind] for kind, _ in found}
 
 
+class Guide:
+    """The configuration of the guide, as printed but for ports and for the patience of a busy machine. `change` gets the
+    virtual host."""
+
+    def __init__(self, service_port, change=None):
+        blocks = guide_blocks()
+        ports = {10000: free_port(), 8081: free_port(), 8000: service_port}
+        self.world = World({"edge.yaml": blocks["ratelimit"][0]}, port=ports[8081])
+        config = re.sub(r"port_value: (\d+)", lambda m: "port_value: %d" % ports[int(m[1])], blocks["envoy"][0])
+        if change:
+            tree = yaml.safe_load(config)
+            change(manager_of(tree)["route_config"]["virtual_hosts"][0])
+            config = json.dumps(tree)
+        self.envoy = Envoy(re.sub(r"(\"?timeout\"?: \"?)0.05s", r"\g<1>30s", config), self.world.folder, [ports[10000]])
+        self.port = ports[10000]
+
+    def attack(self, origin):
+        minute = dict(window=60)
+        return dodges.Attack(dodges.Front(("127.0.0.1", self.port), origin), dodges.Quota(5, **minute),
+                             address=dodges.Quota(60, **minute), ignore_case=True)
+
+    def close(self):
+        self.envoy.close()
+        self.world.close()
+
+
+def manager_of(config):
+    return config["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
+
+
 def the_configuration_of_the_guide_does_what_the_guide_says():
-    blocks = guide_blocks()
-    upstream, ports = Upstream(), {10000: free_port(), 8081: free_port()}
-    ports[8000] = upstream.port
-    w = World({"edge.yaml": blocks["ratelimit"][0]}, port=ports[8081])
-    config = re.sub(r"port_value: (\d+)", lambda m: "port_value: %d" % ports[int(m[1])], blocks["envoy"][0])
-    envoy = Envoy(config.replace("timeout: 0.05s", "timeout: 30s"), w.folder, [ports[10000]])
-    edge = ports[10000]
+    guide = Guide(Upstream().port)
     early_minute()
-    logins = [get(edge, "/login") for _ in range(6)]
+    logins = [get(guide.port, "/login") for _ in range(6)]
     assert [status for status, _, _ in logins] == [200] * 5 + [429], logins
     assert logins[-1][1]["x-envoy-ratelimited"] == "true" and "retry-after" in logins[-1][1], logins[-1]
-    assert logins[0][1]["x-ratelimit-limit"] == '5, 5;w=60;name="login"', logins[0]
-    users = [get(edge, "/", x_user_id="ann") for _ in range(51)]
-    assert [status for status, _, _ in users] == [200] * 50 + [429], users
-    assert {get(edge, "/", x_user_id="batch")[0] for _ in range(9)} == {200}
-    envoy.close()
-    w.close()
+    assert logins[0][1]["x-ratelimit-limit"] == '5, 5;w=60;name="login", 60;w=60', logins[0]
+    users = [get(guide.port, "/", x_api_key="key-of-alice") for _ in range(21)]
+    assert [status for status, _, _ in users] == [200] * 20 + [429], users
+    assert {get(guide.port, "/", x_api_key="key-of-batch")[0] for _ in range(25)} == {200}
+    guide.close()
+
+
+def no_spelling_of_a_request_gets_past_the_limits_of_the_guide():
+    origin = dodges.Origin()
+    guide = Guide(origin.port)
+    guide.attack(origin).run()
+    guide.close()
+
+
+def no_spelling_of_a_request_gets_past_the_limits_for_istio():
+    def change(host):
+        host["routes"] = [{"match": {"prefix": "/"}, "route": {"cluster": "service"}}]
+        host.update(istio_parts()["VIRTUAL_HOST"])
+    origin = dodges.Origin()
+    guide = Guide(origin.port, change)
+    attack = guide.attack(origin)
+    attack.logins()
+    attack.done()
+    guide.close()
+
+
+def istio_parts():
+    return {p["applyTo"]: p["patch"]["value"] for p in yaml.safe_load(guide_blocks()["istio"][0])["spec"]["configPatches"]}
 
 
 def early_minute():
@@ -317,15 +365,13 @@ def early_minute():
 
 
 def envoy_reads_the_parts_of_the_configuration_for_istio():
-    blocks = guide_blocks()
-    config = yaml.safe_load(blocks["envoy"][0])["static_resources"]
-    parts = {p["applyTo"]: p["patch"]["value"] for p in yaml.safe_load(blocks["istio"][0])["spec"]["configPatches"]}
-    manager = config["listeners"][0]["filter_chains"][0]["filters"][0]["typed_config"]
-    manager["http_filters"][0] = parts["HTTP_FILTER"]
+    config, parts = yaml.safe_load(guide_blocks()["envoy"][0]), istio_parts()
+    manager = manager_of(config)
+    manager["http_filters"][1] = parts["HTTP_FILTER"]
     manager["route_config"]["virtual_hosts"][0].update(parts["VIRTUAL_HOST"])
-    config["clusters"][1] = parts["CLUSTER"]
+    config["static_resources"]["clusters"][1] = parts["CLUSTER"]
     folder = World.scratch()
-    write_all(folder, {"istio.json": json.dumps({"static_resources": config})})
+    write_all(folder, {"istio.json": json.dumps(config)})
     done = subprocess.run([os.environ["WEIR_TEST_ENVOY"], "--mode", "validate", "-c", os.path.join(folder, "istio.json")],
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stdout

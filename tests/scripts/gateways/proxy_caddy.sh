@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC2154  # dir, host, site, pid are set in proxy.sh
 # docs/guide/gateways/caddy.md against Caddy: what the document says is what a client sees.
-# test-timeout: 300
+# test-timeout: 600
 . "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"
 need caddy curl python3 ss
 export HOME="$dir" XDG_DATA_HOME="$dir" XDG_CONFIG_HOME="$dir"
@@ -45,3 +45,10 @@ start_weir --client-field x-forwarded-for
 start_caddy caddyfile-fields
 check_limits fields
 check_keep_alive
+stop_caddy
+stop_weir
+
+attack caddy.md start_caddy caddyfile
+stop_caddy
+stop_weir
+attack caddy.md start_caddy caddyfile-fields

@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC2154  # dir, host, site, pid are set in proxy.sh
 # docs/guide/gateways/haproxy.md against HAProxy: what the document says is what a client sees.
-# test-timeout: 300
+# test-timeout: 600
 . "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"
 PATH=$PATH:/usr/sbin
 need haproxy curl python3 ss
@@ -53,3 +53,7 @@ before=$(origin_count)
 expect 503 127.0.0.2 /page
 has_field retry-after
 [ "$(origin_count)" = "$before" ] || die "a request without weir reached the origin"
+stop_haproxy
+
+cp "$dir/weir.whole" "$dir/weir.lua"
+attack haproxy.md start_haproxy

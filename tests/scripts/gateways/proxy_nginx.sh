@@ -1,7 +1,7 @@
 #!/bin/sh
 # shellcheck disable=SC2034,SC2154  # weir_pid is used in proxy.sh, and dir, host, site, pid are set there
 # docs/guide/gateways/nginx.md against nginx: what the document says is what a client sees.
-# test-timeout: 300
+# test-timeout: 600
 . "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"
 PATH=$PATH:/usr/sbin
 need nginx curl python3 ss
@@ -136,3 +136,7 @@ took_ms=$((($(date +%s%N) - began) / 1000000))
 expect 200 127.0.0.2 /slow
 expect 429 127.0.0.2 /slow
 [ "$(field Retry-After)" -ge 58 ] || die "Retry-After: $(field Retry-After)"
+stop_nginx
+stop_weir
+
+attack nginx.md start_nginx

@@ -1,10 +1,12 @@
 /* A web page cannot ask in the name of the person whose browser shows it; programs and gateways can. */
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -146,6 +148,79 @@ static void a_gateway_may_pass_on_the_origin_and_host_of_its_client(void **state
     end();
 }
 
+/* Asks /v1/auth with a field that a page may set for its own origin. A '#' at the end of `host`
+ * stands for the port of the listener. */
+static int ask_as_gateway(const char *host, const char *more)
+{
+    char fields[256];
+    size_t n = strcspn(host, "#");
+    (void)snprintf(fields, sizeof fields, "Host: %.*s%s\r\nX-Forwarded-For: 192.0.2.1\r\n%s",
+                   (int)n, host, host[n] == '#' ? strrchr(server->address, ':') + 1 : "", more);
+    return ask("GET /v1/auth", fields, "");
+}
+
+/* A page on evil.example:8080 whose name has come to point to this machine is of one origin with
+ * this server, and sets any field. What it cannot choose is the port in Host. */
+static void a_rebound_page_cannot_pass_for_a_gateway(void **state)
+{
+    static const char *const rebound[] = {"evil.example:#", "evil.example:0#", "EVIL:#",
+                                          "localhost.evil.example:#", "shop.example:#"};
+    begin(NULL);
+    for (size_t i = 0; i < sizeof rebound / sizeof rebound[0]; i++) {
+        assert_int_equal(ask_as_gateway(rebound[i], ""), 403);
+        assert_non_null(strstr(a.body, "server.hosts"));
+        assert_int_equal(ask_as_gateway(rebound[i], "Origin: http://other.example\r\n"), 403);
+        assert_int_equal(ask_as_gateway(rebound[i], "Sec-Fetch-Site: cross-site\r\n"), 403);
+    }
+    end();
+}
+
+static void a_gateway_on_another_port_or_with_a_known_name_may_ask(void **state)
+{
+    static const char *const hosts[] = {"shop.example",  "shop.example:80", "shop.example:1#",
+                                        "shop.example:", "localhost:#",     "127.0.0.1:#",
+                                        "[::1]:#",       "known.example:#"};
+    struct text name = TEXT("known.example");
+    struct texts names = {&name, 1};
+    begin(&(struct server_options){.hosts = &names});
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        assert_int_equal(ask_as_gateway(hosts[i], ""), 200);
+        assert_int_equal(ask_as_gateway(hosts[i], "Origin: http://other.example\r\n"), 200);
+        assert_int_equal(ask_as_gateway(hosts[i], "Sec-Fetch-Site: cross-site\r\n"), 200);
+    }
+    end();
+}
+
+/* Returns whether this process may bind the port of this address, and no other has it. */
+static bool can_bind(const char *host, uint16_t port)
+{
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(inet_pton(AF_INET, host, &to.sin_addr), 1);
+    bool can = bind(fd, (const struct sockaddr *)&to, sizeof to) == 0;
+    (void)close(fd);
+    return can;
+}
+
+/* Browsers leave out the port of http, 80, and that of https, 443. */
+static void a_host_without_a_port_has_port_80_or_443(void **state)
+{
+    static const uint16_t ports[] = {80, 443};
+    for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++) {
+        char listen[32];
+        (void)snprintf(listen, sizeof listen, "127.84.3.7:%d", ports[i]);
+        if (!can_bind("127.84.3.7", ports[i])) {
+            skip();
+        }
+        begin(&(struct server_options){.listen = {[PROTOCOL_HTTP] = listen}});
+        assert_int_equal(ask_as_gateway("evil.example", ""), 403);
+        assert_int_equal(ask_as_gateway("evil.example:", ""), 403);
+        assert_int_equal(ask_as_gateway("evil.example:#", ""), 403);
+        assert_int_equal(ask_as_gateway("shop.example:8443", ""), 200);
+        end();
+    }
+}
+
 /* Nobody but the operator knows the names of a server that has secrets or that others can reach. */
 static void a_server_with_secrets_has_any_name(void **state)
 {
@@ -157,6 +232,9 @@ static void a_server_with_secrets_has_any_name(void **state)
     check("Host: weir.example\r\nOrigin: http://evil.example\r\n"
           "Authorization: Bearer a-secret-of-clients\r\n",
           403);
+    assert_int_equal(ask_as_gateway("shop.example:#", "Origin: http://other.example\r\n"
+                                                      "Weir-Secret: a-secret-of-clients\r\n"),
+                     200); /* a page has no secret, so the port tells nothing */
     end();
     access_close(access);
     begin(&(struct server_options){
@@ -193,6 +271,9 @@ int main(void)
         cmocka_unit_test(programs_and_pages_of_the_server_itself_are_answered),
         cmocka_unit_test(server_hosts_adds_names),
         cmocka_unit_test(a_gateway_may_pass_on_the_origin_and_host_of_its_client),
+        cmocka_unit_test(a_rebound_page_cannot_pass_for_a_gateway),
+        cmocka_unit_test(a_gateway_on_another_port_or_with_a_known_name_may_ask),
+        cmocka_unit_test(a_host_without_a_port_has_port_80_or_443),
         cmocka_unit_test(a_server_with_secrets_has_any_name),
         cmocka_unit_test(no_reply_is_sniffed),
     };

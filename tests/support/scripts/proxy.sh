@@ -63,6 +63,7 @@ run() {
 
 start_origin() {
     run origin python3 "$WEIR_SOURCE_DIR/tests/support/scripts/origin.py" "$host" 9000 "$dir/origin.log"
+    origin_pid=$pid
     until_true curl -sf -o "$dir/body" "http://$host:9000/ready"
 }
 origin_count() { wc -l <"$dir/origin.log"; }
@@ -131,6 +132,7 @@ check_limits() {
     expect 403 127.0.0.3 /page -H 'X-Api-Key: key-of-mallory' -H 'X-User-Id: alice'
     expect 200 127.0.0.3 /page -H 'X-User-Id: mallory' # a client cannot say who it is
     expect 200 127.0.0.2 /free
+    expect 200 127.0.0.2 /free -H 'Host: shop.example:8080' # weir's own port, as behind a gateway on the same number
     expect 403 127.0.0.3 /forbidden # the application's own
     grep -q '^origin GET /forbidden' "$dir/body" || die "the application's 403 was replaced"
     for user in alice bob; do
@@ -142,7 +144,7 @@ check_limits() {
         expect 429 127.0.0.2 /post -H "X-User-Id: $user" -H 'Host: shop.example' -d "hello $user"
         expect 429 127.0.0.2 /post -H "X-Api-Key: made-up" -H "X-User-Id: $user" -H 'Host: shop.example' -d "hello $user"
     done
-    [ "$(origin_count)" = $((before + 9)) ] || die "the origin was asked $(($(origin_count) - before)) times"
+    [ "$(origin_count)" = $((before + 10)) ] || die "the origin was asked $(($(origin_count) - before)) times"
 }
 
 # 127.0.0.2 has nothing left, and nothing that it says changes that.
@@ -186,4 +188,21 @@ check_keep_alive() {
     done
     found=$(sockets_to_weir)
     [ "$found" -le "$before" ] || die "$((found - before)) more connections to weir for 50 requests"
+}
+
+# attack DOCUMENT COMMAND...: the recipe with the rule file and the options that the document prints, and every dodge. The
+# command starts the proxy. The application is now that of dodges.py.
+attack() {
+    document=$1
+    shift
+    kill -KILL "$origin_pid" 2>/dev/null || true # has gone if this is the second attack
+    recipe "$document" yaml >"$dir/weir.yaml"
+    recipe "$document" sh | sed -n 's/^weir serve --config weir.yaml --http [^ ]*//p' >"$dir/options"
+    [ "$(wc -l <"$dir/options")" = 1 ] || die "$document does not say how to start weir"
+    # shellcheck disable=SC2046  # words on purpose
+    start_weir $(cat "$dir/options")
+    "$@"
+    python3 -B "$WEIR_SOURCE_DIR/tests/scripts/gateways/dodges.py" "$site" "$host:9000" >"$dir/dodges.err" 2>&1 ||
+        die "$document: a client gets past its limits"
+    cat "$dir/dodges.err"
 }

@@ -58,11 +58,14 @@ static int connect_to(int family, const struct sockaddr *to, socklen_t size)
 int http_connect(const struct http_server *s)
 {
     const char *port = strrchr(s->address, ':');
+    char host[sizeof s->address];
     struct sockaddr_in tcp = {.sin_family = AF_INET,
                               .sin_addr = {htonl(INADDR_LOOPBACK)},
                               .sin_port = htons((uint16_t)atoi(port + 1))};
     struct sockaddr_un local = {.sun_family = AF_UNIX};
     if (strncmp(s->address, "unix:", 5) != 0) {
+        (void)snprintf(host, sizeof host, "%.*s", (int)(port - s->address), s->address);
+        (void)inet_pton(AF_INET, host, &tcp.sin_addr); /* not IPv4: 127.0.0.1 remains */
         return connect_to(AF_INET, (const struct sockaddr *)&tcp, sizeof tcp);
     }
     (void)snprintf(local.sun_path, sizeof local.sun_path, "%s", s->address + 5);
