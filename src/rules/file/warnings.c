@@ -353,4 +353,7 @@ void config_warn(const struct config *config, const char *name, struct problems 
     warn_of_unused(config, (struct place){name, 0, 0}, problems);
     warn_of_unreachable(config, problems);
     warn_of_slow(config, problems);
+    if (!text_is(config->server.http, "off")) {
+        config_warn_undeclared(config, NULL, problems);
+    }
 }
