@@ -451,9 +451,9 @@ void config_compare(const struct config *old, const struct config *next, const c
                     struct problems *problems);
 
 /*
- * Warns of each limit whose whole key is written by clients, in a header or the query, so that a
+ * Warns of each limit whose key has a part that clients write, in a header or the query, so that a
  * client can make up a new key for each request (only an operator can know whether a gateway
- * prevents that), of each limit that no request reaches, of a name in braces that no attribute
+ * prevents that), unless a limit by address bounds it; of each limit that no request reaches, of a name in braces that no attribute
  * takes, of each leaky_bucket that can delay requests by more than server.hold_max, and, unless
  * server.http is off, of attributes that are not declared. `name` is the path of the rules.
  */
