@@ -11,10 +11,15 @@
 /* Bytes of a message with the section of CONFIG_ATTRIBUTES_MAX names of the greatest length. */
 #define MESSAGE_BYTES 8192
 
+struct undeclared_name {
+    struct text text;
+    bool for_gateways; /* a limit that they can meet uses it */
+    bool cost;
+};
+
 /* The names that are not declared, and what uses them. */
 struct undeclared {
-    struct text names[CONFIG_ATTRIBUTES_MAX]; /* as many as a section can declare */
-    bool is_cost[CONFIG_ATTRIBUTES_MAX];
+    struct undeclared_name names[CONFIG_ATTRIBUTES_MAX]; /* as many as a section can declare */
     size_t names_count;
     bool has_more_names;
     struct buffer users; /* "limit 'search', limit 'api', list 'block'" */
@@ -25,13 +30,13 @@ struct undeclared {
 /* ---- finding them ---- */
 
 /* Notes a name. Path, method, host and ip, and what Envoy's descriptors have, need no section. */
-static void note(struct undeclared *u, struct text name, bool is_cost)
+static void note(struct undeclared *u, struct text name, bool for_gateways, bool cost)
 {
     size_t i = 0;
     if (name.len == 0 || attribute_kind_of(name) != ATTRIBUTE_PLAIN || envoy_has_attribute(name)) {
         return;
     }
-    while (i < u->names_count && !text_equal(u->names[i], name)) {
+    while (i < u->names_count && !text_equal(u->names[i].text, name)) {
         i++;
     }
     if (i == CONFIG_ATTRIBUTES_MAX) {
@@ -39,37 +44,51 @@ static void note(struct undeclared *u, struct text name, bool is_cost)
         return;
     }
     u->names_count += i == u->names_count;
-    u->names[i] = name;
-    u->is_cost[i] = u->is_cost[i] || is_cost;
+    struct undeclared_name *noted = &u->names[i];
+    noted->text = name;
+    noted->for_gateways = noted->for_gateways || for_gateways;
+    noted->cost = noted->cost || cost;
 }
 
-static void note_conditions(struct undeclared *u, const struct conditions *conditions)
+static void note_conditions(struct undeclared *u, const struct conditions *conditions,
+                            bool for_gateways)
 {
     for (size_t i = 0; i < conditions->count; i++) {
-        note(u, conditions->at[i].attribute, false);
+        note(u, conditions->at[i].attribute, for_gateways, false);
     }
 }
 
-static void note_list(struct undeclared *u, const struct list_config *list)
+static void note_list(struct undeclared *u, const struct list_config *list, bool for_gateways)
 {
     for (size_t i = 0; i < list->count; i++) {
-        note_conditions(u, &list->entries[i]);
+        note_conditions(u, &list->entries[i], for_gateways);
     }
+}
+
+/* Returns whether only calls of Envoy's rate limit service can meet the limit. */
+static bool is_for_envoy(const struct limit_config *limit)
+{
+    size_t i = 0;
+    while (i < limit->when.count && !envoy_has_attribute(limit->when.at[i].attribute)) {
+        i++;
+    }
+    return i < limit->when.count;
 }
 
 /* The attributes of `shard_by` are among those of the key. */
 static void note_limit(struct undeclared *u, const struct limit_config *limit)
 {
+    bool for_gateways = !is_for_envoy(limit);
     for (size_t i = 0; i < limit->key_parts; i++) {
         for (size_t j = 0; j < limit->key[i].alternatives.count; j++) {
-            note(u, limit->key[i].alternatives.at[j], false);
+            note(u, limit->key[i].alternatives.at[j], for_gateways, false);
         }
     }
-    note_conditions(u, &limit->when);
-    note_list(u, &limit->unless);
-    note(u, limit->tier_by, false);
-    note(u, limit->overrides.by, false);
-    note(u, limit->cost_attribute, true);
+    note_conditions(u, &limit->when, for_gateways);
+    note_list(u, &limit->unless, for_gateways);
+    note(u, limit->tier_by, for_gateways, false);
+    note(u, limit->overrides.by, for_gateways, false);
+    note(u, limit->cost_attribute, for_gateways, true);
 }
 
 static void add_user(struct undeclared *u, const char *kind, struct text name, struct place place)
@@ -93,7 +112,7 @@ static bool uses_some(const struct limit_config *limit, const struct list_config
     if (limit != NULL) {
         note_limit(&alone, limit);
     } else {
-        note_list(&alone, list);
+        note_list(&alone, list, true);
     }
     return alone.names_count > 0;
 }
@@ -101,14 +120,14 @@ static bool uses_some(const struct limit_config *limit, const struct list_config
 static void look_at_limit(struct undeclared *u, const struct limit_config *limit)
 {
     note_limit(u, limit);
-    if (uses_some(limit, NULL)) {
+    if (!is_for_envoy(limit) && uses_some(limit, NULL)) {
         add_user(u, "limit", limit->name, limit->place);
     }
 }
 
 static void look_at_list(struct undeclared *u, const struct list_config *list, const char *name)
 {
-    note_list(u, list);
+    note_list(u, list, true);
     if (uses_some(NULL, list)) {
         add_user(u, "list", text_of(name), list->entries[0].place);
     }
@@ -143,22 +162,22 @@ static void look_for_name(void *arg, const struct value *path)
 /*
  * Puts the place where a gateway's question has the attribute: the path, if a path of the rules has
  * the name in braces; otherwise a field. A cost is not taken from a field: a client that could write
- * it would choose what it pays.
+ * it would choose what it pays. Names of which gateways need nothing are sent by callers, too.
  */
-static void put_source(struct buffer *out, const struct config *config, struct text name,
-                       bool is_cost)
+static void put_source(struct buffer *out, const struct config *config,
+                       const struct undeclared_name *name)
 {
-    struct braces b = {.name = name};
+    struct braces b = {.name = name->text};
     config_each_named(config, look_for_name, &b);
-    if (is_cost) {
+    if (name->cost || !name->for_gateways) {
         buffer_put(out, TEXT("request"));
     } else if (b.found) {
         buffer_put(out, TEXT("'path:{"));
-        buffer_put(out, name);
+        buffer_put(out, name->text);
         buffer_put(out, TEXT("}'"));
     } else {
         buffer_put(out, TEXT("'header:"));
-        put_field(out, name);
+        put_field(out, name->text);
         buffer_put(out, TEXT("'"));
     }
 }
@@ -168,19 +187,27 @@ static void put_section(struct buffer *out, const struct config *config, const s
 {
     for (size_t i = 0; i < u->names_count; i++) {
         buffer_put(out, i > 0 ? TEXT(", ") : TEXT("{"));
-        buffer_put(out, u->names[i]);
+        buffer_put(out, u->names[i].text);
         buffer_put(out, TEXT(": "));
-        put_source(out, config, u->names[i], u->is_cost[i]);
+        put_source(out, config, &u->names[i]);
     }
     buffer_put(out, TEXT("}"));
 }
 
+/* Puts the names that gateways would need: 'user', 'tier' and 'plan'. */
 static void put_names(struct buffer *out, const struct undeclared *u)
 {
-    for (size_t i = 0; i < u->names_count; i++) {
-        buffer_put(out, i == 0 ? TEXT("'") : i + 1 < u->names_count ? TEXT(", '") : TEXT(" and '"));
-        buffer_put(out, u->names[i]);
-        buffer_put(out, TEXT("'"));
+    size_t last = u->names_count;
+    while (last > 0 && !u->names[last - 1].for_gateways) {
+        last--;
+    }
+    for (size_t i = 0; i < last; i++) {
+        if (u->names[i].for_gateways) {
+            bool first = buffer_len(out) == 0;
+            buffer_put(out, first ? TEXT("'") : i + 1 < last ? TEXT(", '") : TEXT(" and '"));
+            buffer_put(out, u->names[i].text);
+            buffer_put(out, TEXT("'"));
+        }
     }
 }
 
@@ -224,7 +251,7 @@ void config_warn_undeclared(const struct config *config, const struct limit_conf
         look_at_list(&u, &config->allow, "allow");
         look_at_list(&u, &config->block, "block");
     }
-    if (u.names_count > 0) {
+    if (u.users_count > 0) {
         tell(config, &u, problems);
     }
     buffer_finish(&u.users);
