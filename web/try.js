@@ -12,7 +12,8 @@ export const title = "Try rules";
 const CHECK_MS = 300; // from the last key to the check
 const RESULTS_MAX = 50;
 const SKIPS = [["+ 1 s", 1000], ["+ 1 min", 60000], ["+ 1 h", 3600000]];
-const EXAMPLE = `limits:
+const EXAMPLE = `attributes: {user: request, tier: request}
+limits:
   - name: login
     when: {method: POST, path: /login}
     key: [ip]

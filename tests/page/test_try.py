@@ -4,7 +4,8 @@
 import sys
 from browser import HOSTILE, Browser, link, serve, stories, until
 
-RULES = """limits:
+RULES = """attributes: {user: request}
+limits:
   - name: search
     when: {path: /search/**}
     key: [user]
@@ -28,9 +29,9 @@ def problems_appear_at_their_line_and_column_while_a_rule_file_is_typed():
     B.view("try")
     B.sees("no problems")
     B.fill(".editor-area", RULES.replace("2/min", "often"))
-    B.sees("line 5, column 11", ".try-messages")
+    B.sees("line 6, column 11", ".try-messages")
     B.sees("found 'often'", ".try-messages")
-    assert B.js("return document.querySelector('.editor-lines .error').textContent") == "5"
+    assert B.js("return document.querySelector('.editor-lines .error').textContent") == "6"
     assert B.js("return document.querySelector('.editor-marks mark').textContent") == "often"
     B.click(".try-message .link")
     at = B.js("const a = document.querySelector('.editor-area'); return a.value.slice(a.selectionStart)")

@@ -71,6 +71,23 @@ for name in $(cd "$dir/config" && for f in *.yaml *.sh */; do n=${f%/}; n=${n%.y
     compare "$name"
 done
 
+# The section that the warning about /v1/auth gives can be pasted: the file then has no such warning, and no errors.
+pasted=0
+for warned in $(cd "$dir/config" && grep -l '/v1/auth cannot send' "$golden"/*.expected); do
+    name=$(basename "$warned" .expected)
+    section=$(sed -n "s/.*; add \(attributes: {.*}\)[;,] .*/\1/p" "$warned")
+    if grep -q '^exit 0' "$warned" && [ -f "$dir/config/$name.yaml" ]; then
+        { echo "$section" && cat "$dir/config/$name.yaml"; } >"$dir/config/pasted.yaml"
+        if ! (cd "$dir/config" && "$weir" config check pasted.yaml) >"$dir/out" 2>&1 || grep -q 'cannot send' "$dir/out"; then
+            echo "$name: not helped by '$section':" >&2
+            cat "$dir/out" >&2
+            failed=1
+        fi
+        pasted=$((pasted + 1))
+    fi
+done
+[ $pasted -gt 5 ] || failed=1
+
 # Which attributes only callers can give: those of good rules, with and without a section `attributes`.
 sent() {
     (cd "$dir/config" && "$weir" config check "$1" 2>/dev/null) | sed -n '2,$p' >"$dir/out"
@@ -176,7 +193,7 @@ pattern() {
 missing=0
 for file in rules/yaml/document rules/file/fields rules/file/files rules/file/config rules/file/limits rules/file/consistency \
     rules/file/tiers rules/file/conditions rules/file/sections rules/file/adhoc rules/file/config_check rules/yaml/problems \
-    rules/file/attributes rules/file/warnings \
+    rules/file/attributes rules/file/warnings rules/file/undeclared \
     rules/envoy/envoy rules/envoy/envoy_limit rules/compiled/ruleset rules/value/number rules/value/quantity rules/value/csv rules/value/address rules/value/path \
     rules/value/pattern cli/config/config_command cli/config/config_store; do
     texts "$WEIR_SOURCE_DIR/src/$file.c" >"$dir/texts"

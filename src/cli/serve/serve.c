@@ -86,6 +86,9 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     code = code != CLI_OK ? code : sockets_assign(&run->sockets, settings);
     code = code != CLI_OK ? code : serve_check_listeners(settings);
     code = code != CLI_OK ? code : serve_check_client(run->server.rules, settings);
+    if (code == CLI_OK) {
+        serve_warn_of_gateways(run->server.rules, settings);
+    }
     code = code != CLI_OK ? code : serve_choose_tls(run->server.rules, settings);
     watch_access(&run->watch, settings);
     code = code != CLI_OK ? code : serve_open_access(run->server.rules, settings);

@@ -141,4 +141,7 @@ void serve_keep_nodes(struct weir_fleet *fleet, const struct state *state);
 int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,
                      struct weir_rules **rules);
 
+/* Warns of attributes that /v1/auth cannot send, now and after each change, if HTTP is served. */
+void serve_warn_of_gateways(struct weir_rules *rules, const struct serve_settings *settings);
+
 #endif

@@ -3,6 +3,7 @@
 
 #include <sys/resource.h>
 
+#include "rules/live/live.h"
 #include "server/admin/denied_log.h"
 
 /*
@@ -72,4 +73,13 @@ int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *f
         return CLI_USAGE; /* all errors have been printed */
     }
     return e == 0 ? CLI_OK : cli_fail(&cli_serve, "%s", error.text);
+}
+
+void serve_warn_of_gateways(struct weir_rules *rules, const struct serve_settings *settings)
+{
+    if (strcmp(settings->server.listen[PROTOCOL_HTTP], "off") != 0) {
+        for_people = settings->log_format == LOG_AS_TEXT;
+        rules_serve_gateways(rules);
+        for_people = false;
+    }
 }

@@ -293,6 +293,7 @@ static void show_attributes(const struct show *s, const void *value)
         const struct attribute_config *a = &(*attributes)[i];
         (void)fprintf(s->out, "\n  %.*s:", TEXT_ARGS(a->name));
         field_show_texts(s, &a->written);
+        (void)fputs(a->count == 0 ? " # not from /v1/auth" : "", s->out);
     }
 }
 

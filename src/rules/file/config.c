@@ -193,8 +193,10 @@ const struct section section_top = SECTION("the file", NULL, top_fields);
 static void init(struct config *config, struct problems *problems)
 {
     struct reader r = {.config = config, .problems = problems};
-    *config = (struct config){
-        .fleet = config->fleet, .no_files = config->no_files, .sandbox = config->sandbox};
+    *config = (struct config){.fleet = config->fleet,
+                              .no_files = config->no_files,
+                              .sandbox = config->sandbox,
+                              .gateways = config->gateways};
     fields_init(&r, &section_server, &config->server);
     fields_init(&r, &section_store, &config->store);
     fields_init(&r, &section_adhoc, &config->adhoc);
@@ -328,6 +330,9 @@ static int read_texts(struct config *config, const char *name, struct problems *
     for (size_t i = 0; config->limits_count == config->limits_written && i < config->limits_count;
          i++) { /* a limit that was refused may have the name */
         replaces_check(config, config->limits[i], problems);
+    }
+    if (config->gateways) {
+        config_warn_undeclared(config, NULL, problems);
     }
     return finish_reading(config, name, problems);
 }
@@ -526,6 +531,9 @@ int config_put(const struct config *config, struct text yaml, struct config *nex
     } else {
         move_last(next, at);
         replaces_check(next, next->limits[at], problems);
+        if (next->gateways) {
+            config_warn_undeclared(next, next->limits[at], problems);
+        }
         e = finish_reading(next, file, problems);
     }
     source_release(source);

@@ -367,9 +367,10 @@ enum config_fleet {
 #define CONFIG_TEXT_VALUES 65536
 
 struct config {
-    enum config_fleet fleet; /* these three are set before reading */
+    enum config_fleet fleet; /* these four are set before reading */
     bool no_files;           /* the text must not name files, as in config_put() */
     bool sandbox;            /* the bounds of a sandbox apply instead of server.memory */
+    bool gateways;           /* /v1/auth asks: reading calls config_warn_undeclared() */
     struct source **sources; /* each holds a reference */
     size_t sources_count;
     struct server_config server;
@@ -451,13 +452,21 @@ void config_compare(const struct config *old, const struct config *next, const c
                     struct problems *problems);
 
 /*
- * Warns of each limit whose whole key is written by clients, in a header or the query, so that a
+ * Warns of each limit whose key has a part that clients write, in a header or the query, so that a
  * client can make up a new key for each request (only an operator can know whether a gateway
- * prevents that), of each limit that no request reaches, of a name in braces that no attribute
- * takes, and of each leaky_bucket that can delay requests by more than server.hold_max. `name` is
- * the path of the rules.
+ * prevents that), unless a limit by address bounds it; of each limit that no request reaches, of a name in braces that no attribute
+ * takes, of each leaky_bucket that can delay requests by more than server.hold_max, and, unless
+ * server.http is off, of attributes that are not declared. `name` is the path of the rules.
  */
 void config_warn(const struct config *config, const char *name, struct problems *problems);
+
+/*
+ * Without a section `attributes`, warns of all names that limits and lists use and that /v1/auth
+ * does not send, in one message: a section that declared only some of them would make the others
+ * errors. `only`: of this limit's names; NULL: of all.
+ */
+void config_warn_undeclared(const struct config *config, const struct limit_config *only,
+                            struct problems *problems);
 
 void config_finish(struct config *config);
 

@@ -7,9 +7,10 @@
 
 /*
  * How a client influences a part of a key: it makes up the value, it chooses one of those that the
- * application has (path, method, host), or it cannot change it as far as the rules know.
+ * application has (path, method, host), the value is its address, or it is given: by a program that
+ * asks, or by a file.
  */
-enum part_source { PART_MADE_UP, PART_CHOSEN, PART_GIVEN };
+enum part_source { PART_MADE_UP, PART_CHOSEN, PART_ADDRESS, PART_GIVEN, PART_SOURCES };
 
 /* Returns the first source of the attribute whose kind is from `first` to `last`, or NULL. */
 static const struct attribute_source *source_among(const struct config *config, struct text name,
@@ -43,7 +44,7 @@ static enum part_source source_of_part(const struct config *config, const struct
             return PART_MADE_UP;
         }
         if (kind == ATTRIBUTE_IP) {
-            return PART_GIVEN;
+            return PART_ADDRESS;
         }
         if (kind != ATTRIBUTE_PLAIN ||
             source_among(config, names->at[i], FROM_PATH, FROM_PATH) != NULL) {
@@ -51,26 +52,6 @@ static enum part_source source_of_part(const struct config *config, const struct
         }
     }
     return PART_GIVEN;
-}
-
-static void warn_of_written(const struct config *config, struct problems *problems)
-{
-    for (size_t i = 0; i < config->limits_count; i++) {
-        const struct limit_config *limit = config->limits[i];
-        const struct attribute_source *source = NULL;
-        size_t given = 0;
-        for (size_t j = 0; j < limit->key_parts; j++) {
-            given += source_of_part(config, &limit->key[j].alternatives, &source) == PART_GIVEN;
-        }
-        if (source != NULL && given == 0) {
-            warning(problems, limit->place,
-                    "limit '%.*s': clients can make up its key, which comes from %.*s, and get a "
-                    "new quota with each value%s; expected ip in the key, or a gateway that sets "
-                    "or removes what clients write there",
-                    TEXT_ARGS(limit->name), TEXT_ARGS(source->name),
-                    limit->ban.denials > 0 ? ", or get the keys of others banned" : "");
-        }
-    }
 }
 
 /* ---- limits that no request reaches ---- */
@@ -258,6 +239,83 @@ static void warn_of_unreachable(const struct config *config, struct problems *pr
     }
 }
 
+/* ---- limits whose keys clients make up ---- */
+
+/* Returns whether the limit's key is the address, as the server knows it. Gateways always have it. */
+static bool counts_addresses(const struct config *config, const struct limit_config *limit)
+{
+    const struct attribute_source *source = NULL;
+    const struct texts *names = &limit->key[0].alternatives;
+    return limit->key_parts == 1 && names->count > 0 &&
+           attribute_kind_of(names->at[0]) == ATTRIBUTE_IP &&
+           source_of_part(config, names, &source) == PART_ADDRESS;
+}
+
+/* Returns whether each limit of the group counts addresses: then it does not matter which one
+ * applies. */
+static bool group_counts_addresses(const struct config *config, struct text group)
+{
+    for (size_t i = 0; group.len > 0 && i < config->limits_count; i++) {
+        const struct limit_config *one = config->limits[i];
+        if (text_equal(one->group, group) && !counts_addresses(config, one)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Returns whether a limit denies every address that asks too often, if its condition holds. */
+static bool bounds_addresses(const struct config *config, const struct limit_config *limit)
+{
+    return !limit->shadow && limit->unless.count == 0 && counts_addresses(config, limit) &&
+           group_counts_addresses(config, limit->group);
+}
+
+/* Returns whether one of the limits for which `bounds` says so applies whenever `limit` does. */
+static bool has_address_beside(const struct config *config, const bool *bounds,
+                               const struct limit_config *limit)
+{
+    size_t i = 0;
+    while (i < config->limits_count &&
+           !(bounds[i] && conditions_cover(&config->limits[i]->when, &limit->when))) {
+        i++;
+    }
+    return i < config->limits_count;
+}
+
+/*
+ * Warns of limits whose key clients can make up: one such part is enough, because each of its values
+ * makes a new key, also together with the address. A part that is given prevents that: a request
+ * without it does not meet the limit. A limit by address beside it bounds what made-up values gain,
+ * but then a client may still get others banned, unless the address is in the key.
+ */
+static void warn_of_written(const struct config *config, struct problems *problems)
+{
+    bool bounds[CONFIG_LIMITS_MAX]; /* found once, because it takes a look at all limits */
+    for (size_t i = 0; i < config->limits_count; i++) {
+        bounds[i] = bounds_addresses(config, config->limits[i]);
+    }
+    for (size_t i = 0; i < config->limits_count; i++) {
+        const struct limit_config *limit = config->limits[i];
+        const struct attribute_source *source = NULL;
+        size_t parts[PART_SOURCES] = {0};
+        for (size_t j = 0; j < limit->key_parts; j++) {
+            parts[source_of_part(config, &limit->key[j].alternatives, &source)]++;
+        }
+        bool bans = limit->ban.denials > 0 && parts[PART_ADDRESS] == 0;
+        if (parts[PART_MADE_UP] > 0 && parts[PART_GIVEN] == 0 &&
+            (bans || !has_address_beside(config, bounds, limit))) {
+            warning(
+                problems, limit->place,
+                "limit '%.*s': clients can make up its key, which comes from %.*s, and get a "
+                "new quota with each value%s; expected a limit with 'key: [ip]' beside it, or a "
+                "gateway that sets or removes what clients write there",
+                TEXT_ARGS(limit->name), TEXT_ARGS(source->name),
+                bans ? ", or get the keys of others banned" : "");
+        }
+    }
+}
+
 /* ---- queues that gateways do not wait for ---- */
 
 /* Returns the numbers of a limit that can delay a request by more than most_ns; NULL: there are
@@ -353,4 +411,7 @@ void config_warn(const struct config *config, const char *name, struct problems 
     warn_of_unused(config, (struct place){name, 0, 0}, problems);
     warn_of_unreachable(config, problems);
     warn_of_slow(config, problems);
+    if (!text_is(config->server.http, "off")) {
+        config_warn_undeclared(config, NULL, problems);
+    }
 }

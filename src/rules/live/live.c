@@ -120,7 +120,8 @@ static int load(struct weir_rules *r, const struct origin *from, struct problems
 {
     struct config config = {.fleet = r->options.fleet != NULL ? FLEET_GIVEN : FLEET_NONE,
                             .no_files = from->sandbox,
-                            .sandbox = from->sandbox};
+                            .sandbox = from->sandbox,
+                            .gateways = r->set != NULL && r->set->config.gateways};
     int e = read_origin(from, &config, problems);
     if (e == 0 && r->set == NULL) {
         e = live_open_state(r, &config, error);
@@ -397,6 +398,16 @@ int weir_rules_remove(struct weir_rules *rules, const char *name, struct weir_er
     e = switch_config(rules, e, &next, &problems, error);
     (void)pthread_mutex_unlock(&rules->reload);
     return report(e, &problems, error);
+}
+
+void rules_serve_gateways(struct weir_rules *rules)
+{
+    struct problems problems = problems_of(&rules->options);
+    (void)pthread_mutex_lock(&rules->reload);
+    rules->set->config.gateways = true;
+    config_warn_undeclared(&rules->set->config, NULL, &problems);
+    (void)pthread_mutex_unlock(&rules->reload);
+    problems_finish(&problems);
 }
 
 bool rules_need_ip(struct weir_rules *rules)

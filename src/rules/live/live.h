@@ -136,6 +136,12 @@ int rules_reason(const struct weir_answer *answer); /* rules_answer.c */
 /* ruleset_needs_ip() of the rules in force. */
 bool rules_need_ip(struct weir_rules *rules);
 
+/*
+ * Says that /v1/auth asks these rules. Warns of attributes that it cannot send, as every later
+ * reload and put does. Called before questions are asked.
+ */
+void rules_serve_gateways(struct weir_rules *rules);
+
 /* ---- one limit by its name (by_name.c) ---- */
 
 /* What rules_use() found: what weir_rules_use() tells, and how the fleet is asked. */

@@ -8,7 +8,10 @@
 #include "base/error.h"
 #include "common/array.h"
 
+/* Bytes of a message. What is longer is cut: an error quotes what was found, which may be of any
+ * length. A warning may have a section of a rule file to be pasted, which must not be cut. */
 #define TEXT_MAX 512
+#define WARNING_MAX 8192
 
 struct problem_record {
     int severity;
@@ -17,7 +20,7 @@ struct problem_record {
     unsigned line;
     unsigned column;
     char *file;
-    char text[TEXT_MAX];
+    char *text;
 };
 
 /* Tells the caller, and notes the first error. */
@@ -69,14 +72,17 @@ static void record(struct problems *problems, int severity, struct place place, 
                                .line = place.line,
                                .column = place.column,
                                .file = strdup(place.file)};
-    (void)vsnprintf(r.text, sizeof r.text, format, list);
-    make_line(r.text);
+    char text[WARNING_MAX];
+    (void)vsnprintf(text, severity == WEIR_RULES_WARNING ? sizeof text : TEXT_MAX, format, list);
+    make_line(text);
+    r.text = strdup(text);
     if (r.file != NULL) {
         make_line(r.file);
     }
-    if (r.file == NULL ||
+    if (r.file == NULL || r.text == NULL ||
         !array_append(&problems->records, &problems->records_count, sizeof r, &r)) {
-        tell(problems, severity, place, r.text);
+        tell(problems, severity, place, text);
+        free(r.text);
         free(r.file);
     }
 }
@@ -146,6 +152,7 @@ void problems_finish(struct problems *problems)
             tell(problems, WEIR_RULES_ERROR, (struct place){r->file, 0, 0},
                  "more errors were found, which are not listed");
         }
+        free(r->text);
         free(r->file);
     }
     free(problems->records);
