@@ -52,34 +52,59 @@ static bool name_of(const char *address, char name[NAME_MAX + 1])
 
 /* ---- folders ---- */
 
+#define SERVICE_STATE "/var/lib/weir" /* of the unit and of the container */
+
+static const char *given_folder(const char *variable)
+{
+    const char *given = getenv(variable);
+    return given != NULL && given[0] == '/' ? given : NULL;
+}
+
 /* Returns the first folder of $RUNTIME_DIRECTORY, which may list several. */
 static const char *runtime_folder(char folder[PATH_MAX])
 {
-    const char *given = getenv("RUNTIME_DIRECTORY");
-    if (given == NULL || given[0] != '/') {
+    const char *given = given_folder("RUNTIME_DIRECTORY");
+    if (given == NULL) {
         return NULL;
     }
     (void)snprintf(folder, PATH_MAX, "%.*s", (int)strcspn(given, ":"), given);
     return folder;
 }
 
-static const char *user_folder(char folder[PATH_MAX])
+/* A folder that the server makes, below one that is there. */
+struct made_folder {
+    const char *base; /* NULL: there is none */
+    const char *below;
+};
+
+static struct made_folder session_folder(void)
 {
-    const char *given = getenv("XDG_RUNTIME_DIR");
-    if (given == NULL || given[0] != '/') {
-        return NULL;
-    }
-    (void)snprintf(folder, PATH_MAX, "%s/weir", given);
-    return folder;
+    return (struct made_folder){given_folder("XDG_RUNTIME_DIR"), "weir"};
+}
+
+/* For users without a session. /run/weir belongs to the service, which may be another user's. */
+static struct made_folder lasting_folder(void)
+{
+    return geteuid() == 0 ? (struct made_folder){"/run", "weir-root"}
+                          : (struct made_folder){given_folder("HOME"), ".local/state/weir"};
+}
+
+/* Returns the path of a folder that is made; NULL if there is none. */
+static const char *path_of(struct made_folder made, char folder[PATH_MAX])
+{
+    return made.base != NULL &&
+                   snprintf(folder, PATH_MAX, "%s/%s", made.base, made.below) < PATH_MAX
+               ? folder
+               : NULL;
 }
 
 /* ---- writing ---- */
 
-/* Opens a folder that no other user can write to; -1 if it is not one. */
-static int open_folder(const char *folder)
+/* Opens a folder that no other user can write to, in the folder `at`; -1 if it is not one. */
+static int open_folder(int at, const char *folder)
 {
     struct stat st;
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(at, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd >= 0 && (fstat(fd, &st) != 0 || (st.st_uid != geteuid() && st.st_uid != 0) ||
                     (st.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
         (void)close(fd);
@@ -88,15 +113,25 @@ static int open_folder(const char *folder)
     return fd;
 }
 
-/* Makes $XDG_RUNTIME_DIR/weir, unless other users can write to $XDG_RUNTIME_DIR, as to /tmp. */
-static void make_user_folder(void)
+/* Makes the folders below one that is there. Returns false if other users can write to one of them,
+ * as to /tmp: they could put their own in its place. */
+static bool make_folder(struct made_folder made)
 {
-    const char *parent = getenv("XDG_RUNTIME_DIR");
-    int fd = parent != NULL ? open_folder(parent) : -1;
+    char name[NAME_MAX + 1];
+    struct text rest = text_of(made.below);
+    int fd = made.base != NULL ? open_folder(AT_FDCWD, made.base) : -1;
+    while (fd >= 0 && rest.len > 0) {
+        struct text one = text_cut(&rest, '/');
+        (void)snprintf(name, sizeof name, "%.*s", TEXT_ARGS(one));
+        (void)mkdirat(fd, name, 0700);
+        int next = open_folder(fd, name);
+        (void)close(fd);
+        fd = next;
+    }
     if (fd >= 0) {
-        (void)mkdirat(fd, "weir", 0700);
         (void)close(fd);
     }
+    return fd >= 0;
 }
 
 static bool write_all(int fd, const char *secret)
@@ -114,7 +149,7 @@ static bool write_all(int fd, const char *secret)
 static bool write_in(const char *folder, const char *name, const char *secret)
 {
     char draft[NAME_MAX + 2];
-    int at = open_folder(folder);
+    int at = open_folder(AT_FDCWD, folder);
     if (at < 0) {
         return false;
     }
@@ -134,17 +169,29 @@ bool secret_file_write(const char *address, const char *state, const char *secre
 {
     char name[NAME_MAX + 1];
     char runtime[PATH_MAX];
-    char user[PATH_MAX];
-    const char *const folders[] = {runtime_folder(runtime), user_folder(user), state};
+    char session[PATH_MAX];
+    char lasting[PATH_MAX];
+    bool known = state != NULL && strcmp(state, SERVICE_STATE) == 0;
+    const struct made_folder of_session = session_folder();
+    const struct made_folder of_user = lasting_folder();
+    const struct {
+        const char *path;
+        const struct made_folder *made; /* NULL: it is there */
+    } folders[] = {
+        {runtime_folder(runtime), NULL},
+        {path_of(of_session, session), &of_session},
+        {known ? state : NULL, NULL},
+        {path_of(of_user, lasting), &of_user},
+        {state, NULL},
+    };
     if (!name_of(address, name)) {
         return false;
     }
     for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-        if (folders[i] == user) {
-            make_user_folder();
-        }
-        if (folders[i] != NULL && write_in(folders[i], name, secret)) {
-            return snprintf(path, PATH_MAX, "%s/%s", folders[i], name) < PATH_MAX;
+        const char *folder = folders[i].path;
+        if (folder != NULL && (folders[i].made == NULL || make_folder(*folders[i].made)) &&
+            write_in(folder, name, secret)) {
+            return snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX;
         }
     }
     return false;
@@ -206,10 +253,18 @@ static bool look_for(const char *address, struct secret_found *found)
 {
     char name[NAME_MAX + 1];
     char runtime[PATH_MAX];
+    char session[PATH_MAX];
+    char lasting[PATH_MAX];
     char user[PATH_MAX];
+    (void)snprintf(user, sizeof user, "/run/user/%u/weir", (unsigned)geteuid());
     const struct place_to_look places[] = {
-        {runtime_folder(runtime), false}, {user_folder(user), false}, {"/run/weir", true},
-        {getenv("WEIR_STATE"), false},    {"/var/lib/weir", true},
+        {runtime_folder(runtime), false},
+        {path_of(session_folder(), session), false},
+        {user, false}, /* of a session's server, if cron runs the command */
+        {path_of(lasting_folder(), lasting), false},
+        {"/run/weir", true},
+        {getenv("WEIR_STATE"), false},
+        {SERVICE_STATE, true},
     };
     bool there = false;
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {

@@ -6,8 +6,16 @@
  *
  * ADDRESS is the one that the admin listener is bound to ("127.0.0.1:8082"; "unix:" and the path of
  * a unix socket, without symbolic links, its '/' written as %2F). The server takes the first of
- * these folders that only its own user can write to: $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/weir, the
- * state folder. The commands look there too, and where the service and the container have theirs.
+ * these folders that only its own user can write to:
+ *
+ *     $RUNTIME_DIRECTORY, $XDG_RUNTIME_DIR/weir;
+ *     /var/lib/weir, if it is the state folder;
+ *     /run/weir-root (root) or ~/.local/state/weir, where there is no session: in a container, by
+ *     cron, in CI;
+ *     the state folder.
+ *
+ * The commands look there too, and where the service and the container have theirs. They know
+ * another state folder only by WEIR_STATE, so it comes last.
  */
 #ifndef WEIR_CLI_SECRET_FILE_H
 #define WEIR_CLI_SECRET_FILE_H

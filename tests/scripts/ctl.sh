@@ -182,9 +182,9 @@ complains "not UTF-8"
 # one limit
 printf 'name: new\nkey: [user]\nrate: 7/min\n' >"$dir/new.yaml"
 ctl 0 put "$dir/new.yaml"
-says '^new: added$'
+says '^new: added until the next reload or restart$'
 echo '{"name": "new", "key": ["user"], "rate": "8/min"}' | timeout 60 "$weir" ctl --admin "$admin" put - >"$dir/said" 2>"$dir/complaint" || die "put -"
-says '^new: replaced$'
+says '^new: replaced until the next reload or restart$'
 ctl 0 limits new
 says ' 8/min '
 sed -i 's|7/min|often|' "$dir/new.yaml"
@@ -198,7 +198,7 @@ printf 'name: [\n' >"$dir/new.yaml"
 ctl 2 put "$dir/new.yaml"
 complains "new.yaml:"
 ctl 0 delete new
-says '^new: deleted$'
+says '^new: deleted; if a rule file has it, it returns with the next reload or restart$'
 ctl 1 delete new
 
 # the server

@@ -311,6 +311,28 @@ def bad_rules_are_told_once_and_the_same_bytes_are_no_news():
     s.stop()
 
 
+def a_limit_that_is_put_after_a_reload_by_hand_stays():
+    """The watcher read the same file again 100 ms after `weir ctl reload`, and the limit was gone."""
+    other = tempfile.mkdtemp()
+    s = Server("--resp", "off", "--http", "off", "--admin", "127.0.0.1:0")
+    ctl = "%s ctl --admin %s " % (WEIR, s.address("admin"))
+    s.write("{name: extra, key: [user], rate: 7/day}\n", "extra")
+    for n in 2, 3, 4:
+        with open(other + "/blocked.txt", "w") as f:
+            f.write("mallory%d\n" % n)
+        s.write("block: [{user: ['file:%s/blocked.txt']}]\n" % other + RULES % n, "next")
+        done = run(s, "mv %s/next %s && %sreload && %sput %s/extra" % (s.folder, s.config, ctl, ctl, s.folder))
+        assert done.returncode == 0 and b"extra: added" in done.stdout, done
+        time.sleep(0.5)
+        assert run(s, ctl + "limits extra").returncode == 0, s.log()
+    reloads = s.count("rules reloaded")
+    with open(other + "/blocked.txt", "a") as f:
+        f.write("trudy\n")
+    until("files are watched all the same", lambda: s.count("rules reloaded") == reloads + 1)
+    s.stop()
+    shutil.rmtree(other)
+
+
 def who_does_not_want_files_watched_can_say_so():
     s = Server(*QUIET, "--no-watch")
     s.write(RULES % 5)

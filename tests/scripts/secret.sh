@@ -12,6 +12,8 @@ dir=$(mktemp -d)
 pid=
 trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "$dir"' EXIT
 weir=$WEIR_BUILD_DIR/weir
+export HOME="$dir/none"
+as= # runs the server and the commands as another user
 die() { echo "$*" >&2; cat "$dir/said" "$dir/complaint" "$dir/err" >&2 2>/dev/null || true; exit 1; }
 
 . "$WEIR_SOURCE_DIR/tests/support/scripts/until_true.sh"
@@ -19,7 +21,7 @@ die() { echo "$*" >&2; cat "$dir/said" "$dir/complaint" "$dir/err" >&2 2>/dev/nu
 # start OPTION...: a server; $admin and $resp are its addresses
 start() {
     : >"$dir/out"
-    "$weir" serve --http off --max-age 0 --threads 1 "$@" </dev/null >"$dir/out" 2>"$dir/err" &
+    $as "$weir" serve --http off --max-age 0 --threads 1 "$@" </dev/null >"$dir/out" 2>"$dir/err" &
     pid=$!
     until_true grep -q 'admin  ' "$dir/out"
     admin=$(sed -n 's/^ *admin  *//p' "$dir/out")
@@ -38,7 +40,7 @@ ctl() {
     expected=$1
     shift
     rc=0
-    timeout 60 "$weir" ctl --admin "$admin" "$@" >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
+    timeout 60 $as "$weir" ctl --admin "$admin" "$@" >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
     [ "$rc" = "$expected" ] || die "ctl $*: exit $rc instead of $expected"
 }
 says() { grep -Eq -e "$1" "$dir/said" || die "expected '$1'"; }
@@ -166,7 +168,61 @@ fi
 end TERM
 unset XDG_RUNTIME_DIR
 
-# In the state folder.
+# Root without a session, as in a container or by cron: in a folder that is not the service's.
+if [ "$(id -u)" = 0 ] && [ -w /run ]; then
+    start --resp off --admin 127.0.0.1:0 --state "$dir/state"
+    file=/run/weir-root/admin-$admin.secret
+    mode 600 "$file"
+    mode 700 /run/weir-root
+    ctl 0 limits
+    ctl 0 link
+    timeout 60 "$weir" top --admin "$admin" --once --interval 100ms </dev/null >"$dir/said" 2>"$dir/complaint" || die "top"
+    end TERM
+    gone "$file"
+fi
+
+# What follows is for users who are not root.
+if [ "$(id -u)" = 0 ]; then
+    command -v setpriv >/dev/null || { echo "setpriv is missing" >&2; exit 77; }
+    as="setpriv --reuid=12345 --regid=12345 --clear-groups"
+    chmod 755 "$dir"
+    cp "$weir" "$dir/weir"
+    weir=$dir/weir
+    give() { chown -R 12345:12345 "$@"; }
+else
+    give() { :; }
+fi
+
+# A user without a session: in the home, whose folders are made.
+mkdir -m 700 "$dir/home"
+give "$dir/home" "$dir/state"
+export HOME="$dir/home"
+start --resp off --admin 127.0.0.1:0 --state "$dir/state"
+file=$dir/home/.local/state/weir/admin-$admin.secret
+mode 600 "$file"
+mode 700 "$dir/home/.local/state/weir"
+ctl 0 limits
+ctl 0 link
+end TERM
+gone "$file"
+
+# Not in a folder that others can write to, nor below a folder of somebody else.
+refuse_home() {
+    start --resp off --admin 127.0.0.1:0 --state "$dir/state"
+    grep -q " admin_secret=$dir/state/" "$dir/err" || die "$1"
+    end TERM
+    chmod 700 "$dir/home/.local"
+}
+chmod 770 "$dir/home/.local"
+refuse_home "a folder that a group can write to is used"
+if [ "$(id -u)" = 0 ]; then
+    chown 54321 "$dir/home/.local"
+    chmod 755 "$dir/home/.local"
+    refuse_home "a folder below that of somebody else is used"
+fi
+
+# In the state folder, which the commands must be told of.
+export HOME="$dir/none"
 start --resp off --admin 127.0.0.1:0 --state "$dir/state"
 file=$dir/state/admin-$admin.secret
 mode 600 "$file"
@@ -181,6 +237,7 @@ gone "$file"
 # A folder that others can write to is not used, and without any the log says what to do.
 mkdir "$dir/public"
 chmod 1777 "$dir/public"
+export HOME="$dir/public"
 RUNTIME_DIRECTORY=$dir/public XDG_RUNTIME_DIR=$dir/none start --resp off --admin 127.0.0.1:0
 grep -q 'warning weir ctl cannot make changes: .*--admin-secrets' "$dir/err" || die "the log does not name --admin-secrets"
 [ -z "$(ls -A "$dir/public")" ] || die "the secret is in a folder that others can write to"
@@ -191,7 +248,10 @@ end TERM
 XDG_RUNTIME_DIR=$dir/public start --resp off --admin 127.0.0.1:0 --state "$dir/state"
 grep -q " admin_secret=$dir/state/" "$dir/err" || die "the next folder is not used"
 gone "$dir/public/weir"
+gone "$dir/public/.local"
 end TERM
+as=
+weir=$WEIR_BUILD_DIR/weir
 
 # Secrets that are given: none is made, and the start needs no folder.
 printf 'an-admin-secret-that-is-long\n' >"$dir/admin"

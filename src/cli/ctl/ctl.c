@@ -31,6 +31,10 @@ static const struct cli_option options[CTL_OPTIONS] = {
                    TO(units), 1, INT64_MAX},
     [CTL_WHY] = {"--why", "TEXT", "why a key is blocked, for the list of blocks", cli_read_text,
                  TO(why)},
+    [CTL_KEEP] = {"--keep", "FILE",
+                  "a rule file of the server that keeps the limit over reloads and restarts; put "
+                  "writes it",
+                  cli_read_text, TO(keep)},
 };
 
 /* ---- rows ---- */

@@ -14,6 +14,7 @@ struct ctl {
     const char *tier; /* options as given; NULL: not given */
     const char *by;
     const char *why;
+    const char *keep;
     bool json;
     uint64_t block_ns; /* --for; 0: until it is unblocked */
     uint64_t units;
@@ -34,6 +35,7 @@ enum {
     CTL_FOR,
     CTL_UNITS,
     CTL_WHY,
+    CTL_KEEP,
     CTL_OPTIONS
 };
 

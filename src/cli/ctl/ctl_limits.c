@@ -1,5 +1,5 @@
 /* weir ctl limits, put, delete: shows, adds, replaces and removes limits. */
-#include "cli/ctl/ctl.h"
+#include "cli/ctl/ctl_keep.h"
 #include "rules/yaml/document.h"
 #include "rules/value/quantity.h"
 
@@ -77,11 +77,13 @@ static int call_limit(struct ctl *ctl, struct text name, struct http_call call, 
     http_put_encoded(&target, name);
     buffer_put_char(&target, 0);
     call.target = buffer_text(&target).at;
-    int code = !target.full ? ctl_call(ctl, &call, print)
-                            : cli_complain(&cli_ctl,
-                                           "found a name of %zu bytes, which is too long for a "
-                                           "limit",
-                                           name.len);
+    int code;
+    if (target.full) {
+        code = cli_complain(&cli_ctl, "found a name of %zu bytes, which is too long for a limit",
+                            name.len);
+    } else {
+        code = ctl->keep != NULL ? ctl_keep(ctl, name, &call) : ctl_call(ctl, &call, print);
+    }
     buffer_finish(&target);
     return code;
 }
@@ -138,7 +140,9 @@ static struct text name_in(struct arena *arena, const char *path, struct text te
 static void print_put(const struct ctl *ctl, const json_t *said)
 {
     const json_t *limit = json_array_get(json_object_get(said, "limits"), 0);
-    ctl_print_line(text_of(json_text(limit, "name")), ctl->status == 201 ? "added" : "replaced");
+    ctl_print_line(text_of(json_text(limit, "name")),
+                   ctl->status == 201 ? "added until the next reload or restart"
+                                      : "replaced until the next reload or restart");
 }
 
 static int run_put(struct ctl *ctl)
@@ -161,7 +165,8 @@ static int run_put(struct ctl *ctl)
 static void print_deleted(const struct ctl *ctl, const json_t *said)
 {
     (void)said;
-    ctl_print_line(text_of(ctl->operands[0]), "deleted");
+    ctl_print_line(text_of(ctl->operands[0]),
+                   "deleted; if a rule file has it, it returns with the next reload or restart");
 }
 
 static int run_delete(struct ctl *ctl)
@@ -173,8 +178,8 @@ static int run_delete(struct ctl *ctl)
 const struct ctl_row ctl_limit_rows[] = {
     {"limits [NAME]", "print every limit, or one: rate, mode, keys, decisions", "limits", 0, 1, 0,
      .run = run_limits},
-    {"put FILE|-", "add or replace one limit, written as in a rule file", "put", 1, 1, 0,
-     .run = run_put},
+    {"put FILE|-", "add or replace one limit, written as in a rule file", "put", 1, 1,
+     CTL_TAKES(CTL_KEEP), .run = run_put},
     {"delete NAME", "remove a limit and its keys", "delete", 1, 1, 0, .run = run_delete},
     {.name = NULL},
 };

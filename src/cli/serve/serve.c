@@ -44,7 +44,11 @@ static int complain_start(const struct server *server, const struct serve_settin
 static int serve_rules(struct serve_run *run, struct serve_settings *settings)
 {
     struct weir_error error;
-    struct serve_loop loop = {&run->server, &run->notify, &run->watch, run->signals, 0};
+    struct serve_loop loop = {.server = &run->server,
+                              .notify = &run->notify,
+                              .watch = &run->watch,
+                              .signals = run->signals};
+    serve_loop_join(&loop);
     int e = server_start(&run->server, &error);
     if (e != 0) {
         return complain_start(&run->server, settings, e, &error);
@@ -92,7 +96,7 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     code = code != CLI_OK ? code : serve_choose_tls(run->server.rules, settings);
     watch_access(&run->watch, settings);
     code = code != CLI_OK ? code : serve_open_access(run->server.rules, settings);
-    watch_after(&run->watch, run->server.rules, clock_monotonic_ns());
+    watch_begin(&run->watch, run->server.rules, clock_monotonic_ns());
     if (code == CLI_OK) {
         run->server.options = settings->server;
         code = serve_rules(run, settings);

@@ -80,8 +80,9 @@ void serve_write_secret(const struct server *server, struct serve_settings *s)
     } else {
         s->secret_path[0] = 0;
         LOG(LEVEL_WARNING, "weir ctl cannot make changes: found no folder for the admin secret",
-            LOG_STRING("expected", "--admin-secrets FILE, or one of RUNTIME_DIRECTORY, "
-                                   "XDG_RUNTIME_DIR and --state that only this user can write to"));
+            LOG_STRING("expected",
+                       "--admin-secrets FILE, or one of RUNTIME_DIRECTORY, XDG_RUNTIME_DIR, HOME "
+                       "(root: /run) and --state that only this user can write to"));
     }
 }
 

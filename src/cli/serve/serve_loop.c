@@ -9,15 +9,53 @@
 
 /* ---- reload ---- */
 
-static void reload(struct serve_loop *l, const char *why)
+static void read_begins(void *watch)
 {
-    struct weir_error error;
+    watch_before(watch);
+}
+
+static void read_ended(void *watch)
+{
+    watch_after(watch);
+    serve_signals_wake();
+}
+
+void serve_loop_join(struct serve_loop *l)
+{
+    struct server_options *o = &l->server->options;
+    o->reload_begins = read_begins;
+    o->reload_ended = read_ended;
+    o->reload_arg = l->watch;
+}
+
+static bool tell_reload(struct serve_loop *l, const char *why)
+{
     LOG(LEVEL_INFO, "reloading", LOG_STRING("why", why));
     notify_send(l->notify, "RELOADING=1\nMONOTONIC_USEC=%llu\nSTATUS=reloading",
                 (unsigned long long)(clock_monotonic_ns() / 1000));
-    watch_before(l->watch);
-    int e = server_reload(l->server, &error);
-    watch_after(l->watch, l->server->rules, clock_monotonic_ns());
+    l->reloading = true;
+    return true;
+}
+
+static bool on_signal(void *arg)
+{
+    return tell_reload(arg, "SIGHUP");
+}
+
+static bool on_change(void *arg)
+{
+    struct serve_loop *l = arg;
+    return watch_is_new(l->watch, clock_monotonic_ns()) && tell_reload(l, "a file has changed");
+}
+
+static void reload_if(struct serve_loop *l, bool (*is_due)(void *arg))
+{
+    struct weir_error error;
+    l->reloading = false;
+    int e = server_reload_if(l->server, is_due, l, &error);
+    if (!l->reloading) {
+        return;
+    }
     if (e == 0) {
         notify_send(l->notify, "READY=1\nSTATUS=serving");
     } else {
@@ -25,12 +63,16 @@ static void reload(struct serve_loop *l, const char *why)
     }
 }
 
-/* Handles the pending signals. Returns true if the server is to stop. */
+/* Handles what has been written to the loop. Returns true if the server is to stop. */
 static bool take_signal(struct serve_loop *l)
 {
     int number;
-    while ((number = serve_signals_take(l->signals)) == SIGHUP) {
-        reload(l, "SIGHUP");
+    while ((number = serve_signals_take(l->signals)) == SIGHUP || number == SERVE_WAKE) {
+        if (number == SIGHUP) {
+            reload_if(l, on_signal);
+        } else {
+            watch_events(l->watch, clock_monotonic_ns());
+        }
     }
     if (number != 0) {
         LOG(LEVEL_INFO, "stopping", LOG_STRING("why", number == SIGTERM ? "SIGTERM" : "SIGINT"));
@@ -91,8 +133,8 @@ void serve_loop_run(struct serve_loop *l)
         if ((fds[1].revents & POLLIN) != 0 && fds[1].fd == l->watch->fd) {
             watch_events(l->watch, now_ns);
         }
-        if (watch_is_new(l->watch, now_ns)) {
-            reload(l, "a file has changed");
+        if (watch_due_ns(l->watch) <= now_ns) {
+            reload_if(l, on_change);
         }
         give_sign(l, clock_monotonic_ns());
     }

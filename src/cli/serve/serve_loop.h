@@ -12,7 +12,11 @@ struct serve_loop {
     struct watch *watch;
     int signals;      /* of serve_signals_open() */
     uint64_t sign_ns; /* when the service manager is due the next watchdog message */
+    bool reloading;   /* the service manager was told so */
 };
+
+/* Makes the watch know what any thread of the server reads. Call it before the server starts. */
+void serve_loop_join(struct serve_loop *loop);
 
 /* Runs until the server is to stop. */
 void serve_loop_run(struct serve_loop *loop);

@@ -135,6 +135,11 @@ int serve_signals_open(void)
     return ends[0];
 }
 
+void serve_signals_wake(void)
+{
+    pass_on(SERVE_WAKE);
+}
+
 int serve_signals_take(int fd)
 {
     unsigned char byte;

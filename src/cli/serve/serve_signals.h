@@ -26,7 +26,12 @@ int serve_signals_open(void);
  * until the next call. */
 void serve_signals_remove(const char *path);
 
-/* Returns the next signal that has arrived: SIGHUP, SIGTERM or SIGINT; 0: none has. */
+/* Returns the next signal that has arrived: SIGHUP, SIGTERM, SIGINT or SERVE_WAKE; 0: none has. */
 int serve_signals_take(int fd);
+
+/* Makes serve_signals_take() return SERVE_WAKE, which is no signal's number. Any thread may call it,
+ * between serve_signals_open() and the end of the process. */
+#define SERVE_WAKE 255
+void serve_signals_wake(void);
 
 #endif

@@ -217,6 +217,9 @@ void watch_close(struct watch *w)
 void watch_events(struct watch *w, uint64_t now_ns)
 {
     char events[4096] __attribute__((aligned(8)));
+    if (!w->open) {
+        return;
+    }
     while (w->fd >= 0 && read(w->fd, events, sizeof events) > 0) {
     }
     w->first_ns = w->first_ns != 0 ? w->first_ns : now_ns;
@@ -280,23 +283,30 @@ void watch_also(struct watch *w, const char *const files[WATCH_ALSO])
     }
 }
 
-void watch_after(struct watch *w, struct weir_rules *rules, uint64_t now_ns)
+void watch_after(struct watch *w)
+{
+    if (!w->open) {
+        return;
+    }
+    w->looks = of_files(w, mix_looks);
+    /* In the order of each_file(), so that the hashes can be compared. */
+    w->content = w->before;
+    rules_files(w->rules, mix_read, &w->content);
+    if (!hash_same(of_files(w, mix_content), w->content)) {
+        w->looks = (struct hash){0, 0}; /* a file was written in the meantime */
+    }
+}
+
+void watch_begin(struct watch *w, struct weir_rules *rules, uint64_t now_ns)
 {
     if (!w->open) {
         return;
     }
     w->rules = rules;
     w->look_ns = now_ns + WATCH_LOOK_NS;
-    watch_again(w);
-    w->looks = of_files(w, mix_looks);
-    /* In the order of each_file(), so that the hashes can be compared. */
-    w->content = w->before;
-    rules_files(rules, mix_read, &w->content);
-    bool known = hash_same(of_files(w, mix_content), w->content);
-    w->first_ns = 0;
-    if (!known) { /* a file was written in the meantime */
-        w->looks = (struct hash){0, 0};
-        w->first_ns = now_ns;
-        w->last_ns = now_ns;
+    watch_again(w); /* first, so that later changes cause an event */
+    watch_after(w);
+    if (hash_same(w->looks, (struct hash){0, 0})) {
+        watch_events(w, now_ns);
     }
 }

@@ -8,6 +8,10 @@
  * files read. Files with the same bytes as before are not new.
  *
  * Where the kernel cannot watch, the files are examined every two seconds.
+ *
+ * Operators can have the files read too, on another thread. Files that were read then are not new,
+ * because limits that were put since would be lost for nothing. So the hashes belong to the thread
+ * that reloads (server_reload_if()), all other members to the thread that watches.
  */
 #ifndef WEIR_CLI_SERVE_SERVE_WATCH_H
 #define WEIR_CLI_SERVE_SERVE_WATCH_H
@@ -56,20 +60,25 @@ void watch_open(struct watch *watch, const char *config, bool ask_kernel);
 void watch_also(struct watch *watch, const char *const files[WATCH_ALSO]);
 void watch_close(struct watch *watch);
 
-/* Reads the events. Call it when the descriptor is readable. */
+/* Reads the events. Call it when the descriptor is readable, and after a reload, which may have
+ * named other files. */
 void watch_events(struct watch *watch, uint64_t now_ns);
 
 /* Returns when to call watch_is_new() next; UINT64_MAX: not before an event. */
 uint64_t watch_due_ns(const struct watch *watch);
 
-/* Returns true if the files' bytes differ from those that were read last, successfully or not. */
+/* Returns true if the files' bytes differ from those that were read last, successfully or not. Call
+ * it while no other thread reloads. */
 bool watch_is_new(struct watch *watch, uint64_t now_ns);
 
+/* Call it when the files have been read for the first time. */
+void watch_begin(struct watch *watch, struct weir_rules *rules, uint64_t now_ns);
+
 /*
- * Call watch_before() before the rules are read and watch_after() afterwards, also if reading
- * failed: the present bytes then count as known.
+ * The thread that reloads calls watch_before() before the rules are read and watch_after()
+ * afterwards, also if reading failed: the bytes that were read then count as known.
  */
 void watch_before(struct watch *watch);
-void watch_after(struct watch *watch, struct weir_rules *rules, uint64_t now_ns);
+void watch_after(struct watch *watch);
 
 #endif

@@ -1,5 +1,6 @@
 /* Reads the rules, the secrets and the certificate again, while requests are answered. */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "base/atomic.h"
@@ -136,13 +137,20 @@ static void note_reload(struct server *server, int e, const struct weir_error *e
     }
 }
 
-int server_reload(struct server *server, struct weir_error *error)
+static int reload_noted(struct server *server, struct weir_error *error)
 {
+    const struct server_options *o = &server->options;
     struct weir_error why = {0};
     struct buffer messages;
     buffer_init(&messages, SERVER_REPLY_BYTES / 2);
     noted = &messages;
+    if (o->reload_begins != NULL) {
+        o->reload_begins(o->reload_arg);
+    }
     int e = reload_all(server, &why);
+    if (o->reload_ended != NULL) {
+        o->reload_ended(o->reload_arg);
+    }
     noted = NULL;
     note_reload(server, e, &why, &messages);
     buffer_finish(&messages);
@@ -150,4 +158,25 @@ int server_reload(struct server *server, struct weir_error *error)
         *error = why;
     }
     return e;
+}
+
+int server_reload_if(struct server *server, bool (*is_due)(void *arg), void *arg,
+                     struct weir_error *error)
+{
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    (void)pthread_mutex_lock(&one_at_a_time);
+    int e = is_due(arg) ? reload_noted(server, error) : 0;
+    (void)pthread_mutex_unlock(&one_at_a_time);
+    return e;
+}
+
+static bool always(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+int server_reload(struct server *server, struct weir_error *error)
+{
+    return server_reload_if(server, always, NULL, error);
 }

@@ -173,6 +173,10 @@ struct server_options {
     uint64_t max_age_ms;              /* under overload, older input is refused; 0: never */
     uint64_t reservation_ttl_ms;      /* longest time to live of a reservation; 0: the default */
     bool no_page;                     /* the operators' listener does not serve the page */
+    /* Called by the thread that reloads, before and after it reads the files; NULL: nothing. */
+    void (*reload_begins)(void *arg);
+    void (*reload_ended)(void *arg);
+    void *reload_arg;
 };
 
 struct worker;
@@ -261,9 +265,16 @@ int server_start(struct server *server, struct weir_error *error);
 /*
  * Reads the rules, the secrets and the certificate again, and logs the result. Each of them is
  * replaced only if it could be read. Returns 0, or WEIR_E... if one stays as it was; error may be NULL. May be
- * called from any thread.
+ * called from any thread; a second caller waits until the first one has finished.
  */
 int server_reload(struct server *server, struct weir_error *error);
+
+/*
+ * Does the same only if is_due() returns true, which is called while no other thread reloads: so it
+ * can find that another thread has just read the same files. Otherwise returns 0.
+ */
+int server_reload_if(struct server *server, bool (*is_due)(void *arg), void *arg,
+                     struct weir_error *error);
 
 /* ---- TLS (server_tls.c) ---- */
 

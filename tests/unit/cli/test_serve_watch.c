@@ -53,7 +53,7 @@ static void files_are_looked_at_now_and_then_and_again_when_it_is_quiet(void **s
     struct watch w;
     uint64_t now = 10 * WEIR_SECOND;
     watch_open(&w, config, false);
-    watch_after(&w, rules, now);
+    watch_begin(&w, rules, now);
     assert_int_equal(w.fd, -1);
     assert_int_equal(watch_due_ns(&w), now + WATCH_LOOK_NS);
     write_rules(10);
@@ -72,7 +72,7 @@ static void the_same_bytes_are_no_news(void **state)
     struct watch w;
     uint64_t now = 10 * WEIR_SECOND;
     watch_open(&w, config, false);
-    watch_after(&w, rules, now);
+    watch_begin(&w, rules, now);
     (void)unlink(config);
     write_rules(5);
     now += WATCH_LOOK_NS;
@@ -88,7 +88,7 @@ static void what_is_written_while_rules_are_read_is_not_missed(void **state)
     uint64_t now = 10 * WEIR_SECOND;
     watch_open(&w, config, true);
     write_rules(20); /* after they were read, before anybody watches */
-    watch_after(&w, rules, now);
+    watch_begin(&w, rules, now);
     assert_int_equal(watch_due_ns(&w), now + WATCH_QUIET_NS);
     assert_true(watch_is_new(&w, now + WATCH_QUIET_NS));
     watch_close(&w);
@@ -104,18 +104,44 @@ static void a_certificate_written_while_rules_are_read_is_not_missed(void **stat
     write_certificate("first");
     watch_also(&w, also);
     write_certificate("second"); /* after the first was read at the start */
-    watch_after(&w, rules, now);
+    watch_begin(&w, rules, now);
     assert_int_equal(watch_due_ns(&w), now + WATCH_QUIET_NS);
     now += WATCH_QUIET_NS;
     assert_true(watch_is_new(&w, now));
     watch_before(&w);
     write_certificate("third"); /* after the second was read by the reload */
-    watch_after(&w, rules, now);
-    assert_int_equal(watch_due_ns(&w), now + WATCH_QUIET_NS);
+    watch_after(&w);
+    watch_events(&w, now);
     assert_true(watch_is_new(&w, now + WATCH_QUIET_NS));
     watch_before(&w);
-    watch_after(&w, rules, now);
+    watch_after(&w);
+    watch_events(&w, now);
+    assert_false(watch_is_new(&w, now + WATCH_QUIET_NS));
     assert_int_equal(watch_due_ns(&w), UINT64_MAX);
+    watch_close(&w);
+}
+
+/* A limit that was put after `weir ctl reload` was lost when the watch found the same file. */
+static void what_an_operator_has_had_read_is_no_news(void **state)
+{
+    struct watch w;
+    uint64_t now = 10 * WEIR_SECOND;
+    watch_open(&w, config, true);
+    watch_begin(&w, rules, now);
+    write_rules(20);
+    watch_events(&w, now);
+    watch_before(&w);
+    assert_int_equal(weir_rules_reload(rules, NULL, NULL), 0);
+    watch_after(&w);
+    assert_false(watch_is_new(&w, now + WATCH_QUIET_NS));
+    write_rules(30);
+    watch_events(&w, now);
+    watch_before(&w);
+    assert_int_equal(weir_rules_reload(rules, NULL, NULL), 0);
+    write_rules(40); /* after it was read */
+    watch_after(&w);
+    watch_events(&w, now);
+    assert_true(watch_is_new(&w, now + WATCH_QUIET_NS));
     watch_close(&w);
 }
 
@@ -124,7 +150,7 @@ static void a_change_that_never_ends_is_looked_at_after_a_second(void **state)
     struct watch w;
     uint64_t now = 10 * WEIR_SECOND;
     watch_open(&w, config, true);
-    watch_after(&w, rules, now);
+    watch_begin(&w, rules, now);
     assert_true(w.complete);
     assert_int_equal(watch_due_ns(&w), UINT64_MAX);
     for (unsigned i = 0; i < 30; i++) {
@@ -143,7 +169,7 @@ static void a_certificate_is_watched_without_a_rule_file(void **state)
     watch_open(&w, NULL, true);
     write_certificate("first");
     watch_also(&w, also);
-    watch_after(&w, rules, now);
+    watch_begin(&w, rules, now);
     assert_true(w.complete);
     assert_int_equal(watch_due_ns(&w), UINT64_MAX);
     write_certificate("second");
@@ -158,7 +184,7 @@ static void a_watch_that_is_not_opened_finds_nothing(void **state)
     struct watch w = WATCH_NOTHING;
     watch_also(&w, also);
     watch_before(&w);
-    watch_after(&w, rules, WEIR_SECOND);
+    watch_begin(&w, rules, WEIR_SECOND);
     assert_int_equal(w.fd, -1);
     assert_int_equal(watch_due_ns(&w), UINT64_MAX);
     assert_false(watch_is_new(&w, 100 * WEIR_SECOND));
@@ -175,6 +201,7 @@ int main(void)
                                         end),
         cmocka_unit_test_setup_teardown(a_certificate_written_while_rules_are_read_is_not_missed,
                                         begin, end),
+        cmocka_unit_test_setup_teardown(what_an_operator_has_had_read_is_no_news, begin, end),
         cmocka_unit_test_setup_teardown(a_change_that_never_ends_is_looked_at_after_a_second, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_certificate_is_watched_without_a_rule_file, begin, end),
