@@ -7,7 +7,12 @@ import { api } from "./api.js";
 
 const SAMPLES_MAX = 900;
 const EVENTS_MAX = 50;
-const SILENCE_MS = 2500; // The server sends once a second; after this time without a byte it counts as gone.
+// The server sends once a second; after this time without a byte it counts as gone. The time doubles each time that it
+// was too short, because a busy machine may only be slow, and each new connection costs it more than waiting. It is short
+// again after a stream that was heard for STEADY_MS.
+const SILENCE_MS = 2500;
+const SILENCE_MAX_MS = 20000;
+const STEADY_MS = 60000;
 const BACKOFF_MS = [500, 1000, 2000, 4000];
 
 class Feed {
@@ -25,6 +30,7 @@ class Feed {
     #attempt = 0;
     #timer = 0;
     #watch = 0;
+    #silence = SILENCE_MS;
 
     on(name, listener) {
         const list = this.#listeners.get(name) ?? new Set();
@@ -72,9 +78,18 @@ class Feed {
     }
 
     #heard(abort) {
-        this.lastAt = Date.now();
+        if (this.#abort === abort) {
+            this.lastAt = Date.now();
+            this.#watchFor(abort);
+        }
+    }
+
+    #watchFor(abort) {
         clearTimeout(this.#watch);
-        this.#watch = setTimeout(() => abort.abort("silent"), SILENCE_MS);
+        this.#watch = setTimeout(() => {
+            this.#silence = Math.min(2 * this.#silence, SILENCE_MAX_MS);
+            abort.abort("silent");
+        }, this.#silence);
     }
 
     async #connect() {
@@ -82,10 +97,14 @@ class Feed {
         this.#abort = abort;
         let problem = null;
         try {
-            this.#watch = setTimeout(() => abort.abort("silent"), SILENCE_MS);
+            this.#watchFor(abort);
             this.#takeHistory(await api.get("v1/history", { signal: abort.signal }));
             this.#heard(abort);
+            const opened = Date.now();
             await api.events("v1/events", abort.signal, (name, data) => {
+                if (Date.now() - opened > STEADY_MS) {
+                    this.#silence = SILENCE_MS;
+                }
                 this.#heard(abort);
                 this.#take(name, data);
             });

@@ -3,10 +3,10 @@
 Nothing here waits for a fixed time: until() waits for a condition. Each story ends with Browser.check(), which fails if the
 console showed an error or if the page asked any other host for anything.
 """
-import atexit, json, os, random, shutil, socket, sys, tempfile, time
+import atexit, json, os, shutil, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.environ["WEIR_SOURCE_DIR"], "tests", "scripts"))
-from running import PATIENCE, WEIR, Server  # noqa: E402, F401
+from running import PATIENCE, WEIR, Server, free_port  # noqa: E402, F401
 
 from selenium import webdriver
 from selenium.common.exceptions import StaleElementReferenceException
@@ -28,18 +28,6 @@ def until(what, condition):
     while not condition():
         assert time.monotonic() < end, "still not true: " + what
         time.sleep(0.05)
-
-
-def free_port():
-    """Below those that the kernel gives to the connections of the browser, which would be in the way a moment later."""
-    while True:
-        port = random.randrange(12000, 32000)
-        with socket.socket() as s:
-            try:
-                s.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
 
 
 def serve(*options, rules=None, **more):

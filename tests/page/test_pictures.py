@@ -4,6 +4,7 @@
 import subprocess, sys
 from browser import WEIR, Browser, link, serve, stories, until
 
+# Quotas by the hour: however slowly a busy machine asks, none refills before alice has met its end.
 RULES = """limits:
   - name: login
     when: {method: POST, path: /login}
@@ -12,7 +13,7 @@ RULES = """limits:
   - name: search
     when: {path: /search/**}
     key: [user|ip]
-    rate: 20/min
+    rate: 20/h
     tiers: {by: tier, default: free, free: {}, pro: {rate: 1k/min}}
   - {name: everyone, key: [], rate: 50k/s}
 """

@@ -20,7 +20,7 @@ start() {
     "$weir" serve --max-age 0 --resp 127.0.0.1:0 --http 127.0.0.1:0 --admin off --threads 1 "$@" \
         </dev/null >"$dir/out" 2>"$dir/err" &
     pid=$!
-    until_true grep -q 'admin  ' "$dir/out"
+    await_start "$pid" grep -q 'admin  ' "$dir/out"
     port=$(sed -n 's/^ *resp  *127\.0\.0\.1:\([0-9]*\)$/\1/p' "$dir/out")
     url=http://127.0.0.1:$(sed -n 's/^ *http  *127\.0\.0\.1:\([0-9]*\)$/\1/p' "$dir/out")
 }

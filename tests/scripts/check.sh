@@ -18,7 +18,7 @@ start() {
     : >"$dir/out"
     "$weir" serve --admin off --max-age 0 --config "$dir/rules.yaml" "$@" </dev/null >"$dir/out" 2>"$dir/err" &
     pid=$!
-    until_true grep -q 'admin  ' "$dir/out"
+    await_start "$pid" grep -q 'admin  ' "$dir/out"
     resp=$(sed -n 's/^ *resp  *//p' "$dir/out")
     http=$(sed -n 's/^ *http  *//p' "$dir/out")
 }

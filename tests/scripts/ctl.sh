@@ -17,7 +17,7 @@ start() {
     : >"$dir/out"
     "$weir" serve --resp off --max-age 0 --config "$dir/rules.yaml" "$@" </dev/null >"$dir/out" 2>"$dir/err" &
     pid=$!
-    until_true grep -q 'admin  ' "$dir/out"
+    await_start "$pid" grep -q 'admin  ' "$dir/out"
     admin=$(sed -n 's/^ *admin  *//p' "$dir/out")
     http=$(sed -n 's/^ *http  *//p' "$dir/out")
 }

@@ -28,7 +28,7 @@ END
 "$WEIR_BUILD_DIR/weir" serve --config "$dir/rules.yaml" --store "redis://$dir/redis" --resp 127.0.0.1:0 \
     --http 127.0.0.1:0 --admin "unix:$dir/admin" --metrics 127.0.0.1:0 </dev/null >"$dir/out" 2>"$dir/err" &
 pids="$pids $!"
-until_true grep -q '^ *metrics  *127' "$dir/out"
+await_start $! grep -q '^ *metrics  *127' "$dir/out"
 http=$(sed -n 's/^ *http  *\(127\.0\.0\.1:[0-9]*\)$/\1/p' "$dir/out")
 metrics=$(sed -n 's/^ *metrics  *\(127\.0\.0\.1:[0-9]*\)$/\1/p' "$dir/out")
 
@@ -38,7 +38,7 @@ port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0));
 prometheus --config.file="$dir/prometheus.yml" --storage.tsdb.path="$dir/data" \
     --web.listen-address="127.0.0.1:$port" </dev/null >"$dir/prometheus.log" 2>&1 &
 pids="$pids $!"
-until_true curl -s -f -o "$dir/reply" "http://127.0.0.1:$port/-/ready"
+await_start $! curl -s -f -o "$dir/reply" "http://127.0.0.1:$port/-/ready"
 
 python3 - "$WEIR_SOURCE_DIR/packaging/prometheus/weir-dashboard.json" "http://127.0.0.1:$port" "http://$http" <<'END' || die "a query finds nothing"
 import json, sys, time, urllib.error, urllib.parse, urllib.request

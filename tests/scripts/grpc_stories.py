@@ -5,7 +5,7 @@ import grpc
 from grpc_tools import protoc
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from running import PATIENCE, Server, fails, tell, until
+from running import PATIENCE, Server, await_start, fails, tell, until
 
 SOURCE = os.environ["WEIR_SOURCE_DIR"]
 MADE = tempfile.mkdtemp()
@@ -400,7 +400,7 @@ def start_redis(folder):
     process = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", folder],
                                stdout=subprocess.DEVNULL)
     atexit.register(process.kill)
-    until("redis listens", lambda: os.path.exists(path))
+    await_start("redis listens", process, lambda: os.path.exists(path))
     return process, "redis://" + path
 
 

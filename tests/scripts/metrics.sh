@@ -15,6 +15,7 @@ dir=$(mktemp -d)
 pid=
 trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "$dir"' EXIT
 die() { echo "$*" >&2; cat "$dir/out" "$dir/err" >&2; exit 1; }
+. "$WEIR_SOURCE_DIR/tests/support/scripts/until_true.sh"
 export XDG_RUNTIME_DIR="$dir" # for the secret that the server makes
 unset RUNTIME_DIRECTORY
 
@@ -26,12 +27,7 @@ END
 "$WEIR_BUILD_DIR/weir" serve --max-age 0 --config "$dir/rules.yaml" --resp off --http 127.0.0.1:0 --admin 127.0.0.1:0 \
     </dev/null >"$dir/out" 2>"$dir/err" &
 pid=$!
-tries=0
-until grep -q '^ *admin  ' "$dir/out"; do
-    tries=$((tries + 1))
-    [ "$tries" -lt 600 ] || die "the server does not start"
-    sleep 0.05
-done
+await_start "$pid" grep -q '^ *admin  ' "$dir/out"
 http=$(sed -n 's/^ *http  *\(127\.0\.0\.1:[0-9]*\)$/\1/p' "$dir/out")
 admin=$(sed -n 's/^ *admin  *\(127\.0\.0\.1:[0-9]*\)$/\1/p' "$dir/out")
 
@@ -92,12 +88,7 @@ END
 "$WEIR_BUILD_DIR/weir" serve --max-age 0 --config "$dir/shared.yaml" --store "redis://$dir/redis" --resp off \
     --http 127.0.0.1:0 --admin "unix:$dir/admin" --threads 1 </dev/null >"$dir/out" 2>"$dir/err" &
 pid=$!
-tries=0
-until grep -q '^ *admin  ' "$dir/out"; do
-    tries=$((tries + 1))
-    [ "$tries" -lt 600 ] || die "the server does not start with a store"
-    sleep 0.05
-done
+await_start "$pid" grep -q '^ *admin  ' "$dir/out"
 http=$(sed -n 's/^ *http  *\(127\.0\.0\.1:[0-9]*\)$/\1/p' "$dir/out")
 scrape() { curl -s -m 20 -f --unix-socket "$dir/admin" http://localhost/metrics >"$dir/metrics" || die "no metrics"; }
 check() { curl -s -m 20 -o "$dir/reply" -w '%{http_code}' -d "{\"limit\":\"$1\",\"key\":\"alice\"}" "http://$http/v1/check"; }
@@ -120,12 +111,8 @@ grep -qE '^LIMIT .* DEGRADED/S$' "$dir/top" || die "top does not tell who is deg
 redis-server --port 0 --unixsocket "$dir/redis" --save '' --daemonize no </dev/null >"$dir/redis.log" 2>&1 &
 redis=$!
 trap 'kill -KILL $redis $pid 2>/dev/null || true; rm -rf "$dir"' EXIT
-tries=0
-until scrape && grep -qxF 'weir_store_up 1' "$dir/metrics"; do
-    tries=$((tries + 1))
-    [ "$tries" -lt 1200 ] || die "the store is not found"
-    sleep 0.05
-done
+store_is_up() { scrape && grep -qxF 'weir_store_up 1' "$dir/metrics"; }
+await_start "$redis" store_is_up
 tries=0
 until check shut >/dev/null && grep -q '"flags":\[\]' "$dir/reply"; do # a slow machine may miss a deadline
     tries=$((tries + 1))

@@ -1,9 +1,11 @@
 """What an operator and a service manager see of `weir serve`. Each function below is a story; its name says which."""
 import atexit, json, os, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 
+sys.path.insert(0, os.path.join(os.environ["WEIR_SOURCE_DIR"], "tests", "support", "scripts"))
+from starting import PATIENCE, await_start, free_port  # noqa: E402, F401
+
 WEIR = os.path.join(os.environ["WEIR_BUILD_DIR"], "weir")
 RULES = "limits: [{name: api, when: {path: /api/**}, key: [user], rate: %d/day}]\n"
-PATIENCE = 60
 
 
 def until(what, condition):
@@ -48,9 +50,7 @@ class Server:
                                         cwd=self.folder, preexec_fn=give, close_fds=sockets is None)
         atexit.register(self.process.kill)  # a story that fails leaves nothing behind; harmless once it has ended
         if wait:
-            until("it has started", lambda: " started " in self.log() or '"started"' in self.log() or
-                  self.process.poll() is not None)
-            assert self.process.poll() is None, self.log()
+            await_start("it has started", self.process, lambda: " started " in self.log() or '"started"' in self.log(), self.log)
 
     def write(self, text, name="weir.yaml"):
         with open(os.path.join(self.folder, name), "w") as f:

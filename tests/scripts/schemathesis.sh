@@ -34,7 +34,7 @@ for listener in http admin; do
     "$WEIR_BUILD_DIR/weir" serve --max-age 0 --resp off --http 127.0.0.1:0 --admin 127.0.0.1:0 --config "$dir/rules.yaml" \
         --no-watch --check-secrets "$dir/check" --admin-secrets "$dir/admin" </dev/null >"$dir/out" 2>"$dir/err" &
     pid=$!
-    until_true grep -q '^ *admin  ' "$dir/out"
+    await_start "$pid" grep -q '^ *admin  ' "$dir/out"
     url=http://127.0.0.1:$(sed -n "s/^ *$listener  *127\.0\.0\.1:\([0-9]*\)$/\1/p" "$dir/out")
     python3 "$here/schemathesis.py" "$url/openapi.json" api queue seen >"$dir/openapi.json"
     (cd "$dir" && timeout 1700 venv/bin/st --config-file "$here/schemathesis.toml" run openapi.json --url "$url" \

@@ -23,7 +23,7 @@ start() {
     : >"$dir/out"
     $as "$weir" serve --http off --max-age 0 --threads 1 "$@" </dev/null >"$dir/out" 2>"$dir/err" &
     pid=$!
-    until_true grep -q 'admin  ' "$dir/out"
+    await_start "$pid" grep -q 'admin  ' "$dir/out"
     admin=$(sed -n 's/^ *admin  *//p' "$dir/out")
     resp=$(sed -n 's/^ *resp  *//p' "$dir/out")
 }

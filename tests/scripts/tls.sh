@@ -38,7 +38,7 @@ start() {
     "$weir" serve --max-age 0 --resp 127.0.0.1:0 --http 127.0.0.1:0 --admin 127.0.0.1:0 --threads 2 "$@" \
         </dev/null >"$dir/out" 2>"$dir/err" &
     pid=$!
-    until_true grep -q '^ *admin  ' "$dir/out"
+    await_start "$pid" grep -q '^ *admin  ' "$dir/out"
     resp=$(port_of resp)
     http=https://localhost:$(port_of http)
     admin=https://localhost:$(port_of admin)

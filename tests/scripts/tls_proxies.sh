@@ -32,7 +32,7 @@ host=127.$((1 + $$ / 62500 % 200)).$((1 + $$ / 250 % 250)).$((1 + $$ % 250))
 "$WEIR_BUILD_DIR/weir" serve --resp off --admin off --http "$host:8443" --metrics "$host:8444" --tls-cert "$dir/server.crt" --tls-key "$dir/server.key" \
     </dev/null >"$dir/weir.out" 2>"$dir/weir.err" &
 started="$started $!"
-until_true curl -s -o "$dir/body" --cacert "$dir/ca.crt" --resolve "localhost:8443:$host" https://localhost:8443/readyz
+await_start $! curl -s -o "$dir/body" --cacert "$dir/ca.crt" --resolve "localhost:8443:$host" https://localhost:8443/readyz
 
 cat >"$dir/nginx.conf" <<END
 daemon off;
@@ -58,7 +58,8 @@ http {
 }
 END
 nginx -c "$dir/nginx.conf" -e "$dir/nginx_log.err" </dev/null >"$dir/nginx.out" 2>"$dir/nginx.err" &
-started="$started $!"
+nginx=$!
+started="$started $nginx"
 
 cat >"$dir/haproxy.cfg" <<END
 defaults
@@ -78,11 +79,13 @@ listen bad
     server weir $host:8443 ssl verify required ca-file $dir/other.crt sni str(localhost) verifyhost localhost
 END
 haproxy -db -f "$dir/haproxy.cfg" </dev/null >"$dir/haproxy.out" 2>"$dir/haproxy.err" &
-started="$started $!"
+haproxy=$!
+started="$started $haproxy"
 
 status() { curl -s -o "$dir/body" -w '%{http_code}' "http://$host:$1/readyz"; }
 speaks() { [ "$(status "$1")" != 000 ]; }
-for port in 8001 8002 8003 8004; do until_true speaks "$port"; done
+for port in 8001 8002; do await_start "$nginx" speaks "$port"; done
+for port in 8003 8004; do await_start "$haproxy" speaks "$port"; done
 for port in 8001 8003; do
     for _ in 1 2 3 4 5 6 7 8; do
         [ "$(status "$port")" = 200 ] || die "port $port: found $(status "$port"), expected 200"

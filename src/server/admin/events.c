@@ -198,7 +198,8 @@ static bool has_admins(const struct worker *w)
     return some;
 }
 
-static void send_top(struct events *e)
+/* Composes the event `top` in e->text. Returns false if out of memory. */
+static bool compose_top(struct events *e)
 {
     json_t *top = admin_top(e->worker->server, TOP_COUNT);
     char *text = top != NULL ? json_dumps(top, JSON_COMPACT) : NULL;
@@ -207,9 +208,9 @@ static void send_top(struct events *e)
         begin(&e->text, "top");
         buffer_put(&e->text, text_of(text));
         end(&e->text);
-        send_all(e, ROLE_ADMIN, ROLE_ADMIN);
     }
     free(text);
+    return text != NULL && !e->text.full;
 }
 
 static void on_time(uv_timer_t *timer)
@@ -218,8 +219,8 @@ static void on_time(uv_timer_t *timer)
     check_roles(e->worker);
     tell_news(e);
     send_sample(e);
-    if (++e->ticks % TOP_TICKS == 0 && has_admins(e->worker)) {
-        send_top(e);
+    if (++e->ticks % TOP_TICKS == 0 && has_admins(e->worker) && compose_top(e)) {
+        send_all(e, ROLE_ADMIN, ROLE_ADMIN);
     }
 }
 
@@ -335,6 +336,11 @@ static void run_events(struct exchange *x)
         session_of(c)->role = x->role;
         connection_stream(c);
         put_hello(x);
+        /* A page that loses its stream again and again, because its machine is busy, might otherwise
+         * never have one for long enough to see the next `top`. */
+        if (x->role == ROLE_ADMIN && compose_top(c->worker->events)) {
+            buffer_put(x->out, buffer_text(&c->worker->events->text));
+        }
         x->close = false;
     }
 }

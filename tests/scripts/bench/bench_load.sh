@@ -9,18 +9,14 @@ pid=
 trap 'if [ -n "$pid" ]; then kill -KILL "$pid" 2>/dev/null || true; fi; rm -rf "$dir"' EXIT
 weir=$WEIR_BUILD_DIR/weir
 die() { echo "$*" >&2; cat "$dir"/out "$dir"/err >&2; exit 1; }
+. "$WEIR_SOURCE_DIR/tests/support/scripts/until_true.sh"
 
 : >"$dir/out"
 echo 'limits: [{name: api, key: [user], rate: 3/day}]' >"$dir/rules.yaml"
 "$weir" serve --max-age 0 --config "$dir/rules.yaml" --resp 127.0.0.1:0 --http 127.0.0.1:0 --grpc 127.0.0.1:0 --admin off \
     --threads 1 </dev/null >"$dir/out" 2>"$dir/err" &
 pid=$!
-tries=0
-until grep -q 'admin  ' "$dir/out"; do
-    tries=$((tries + 1))
-    [ "$tries" -lt 600 ] || die "the server does not start"
-    sleep 0.05
-done
+await_start "$pid" grep -q 'admin  ' "$dir/out"
 resp=$(sed -n 's/^ *resp  *//p' "$dir/out")
 http=$(sed -n 's/^ *http  *//p' "$dir/out")
 grpc=$(sed -n 's/^ *grpc  *//p' "$dir/out")

@@ -28,7 +28,7 @@ start() {
         exec "$weir" serve --http off --admin off --max-age 0 "$@" # a busy machine is no overload here
     ) </dev/null >"$dir/out" 2>"$dir/err" &
     pid=$!
-    until_true grep -q 'admin  ' "$dir/out"
+    await_start "$pid" grep -q 'admin  ' "$dir/out"
     port=$(sed -n 's/^ *resp  *127\.0\.0\.1:\([0-9]*\)$/\1/p' "$dir/out")
 }
 

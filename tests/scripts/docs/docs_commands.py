@@ -16,15 +16,14 @@ import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
-from docs import split
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support/scripts"))
+from starting import PATIENCE, await_start, free_port  # noqa: E402
+from docs import split  # noqa: E402
 
-PATIENCE = 60
 TRIES = 5  # a busy machine may miss the store's deadline of 5 ms, or see the end of a window in between
 PORTS = ["3000", "6379", "6380", "6381", "8080", "8081", "8082", "9180"]
 SIGNS = {"weir serve": " info started ", "redis-server": "Ready to accept"}  # what they print when they can be asked
@@ -37,20 +36,11 @@ class Wrong(Exception):
     pass
 
 
-def free_ports():
-    """Returns a port that is free now for each of PORTS."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in PORTS]
-    ports = {name: str(s.getsockname()[1]) for name, s in zip(PORTS, sockets)}
-    for s in sockets:
-        s.close()
-    return ports
-
-
 class Page:
     """The folder, the ports and the background programs of a page while its blocks are run."""
 
     def __init__(self, top, build, folder):
-        self.folder, self.ports, self.running, self.started = pathlib.Path(folder), free_ports(), [], 0
+        self.folder, self.ports, self.running, self.started = pathlib.Path(folder), {name: str(free_port()) for name in PORTS}, [], 0
         (self.folder / "build").mkdir()
         (self.folder / "build/weir").symlink_to(build / "weir")
         (self.folder / "build/python3").symlink_to(sys.executable)  # the one that has the modules
@@ -85,12 +75,12 @@ class Page:
         program = subprocess.Popen(["sh", "-c", shell], cwd=self.folder, env=env, stdin=subprocess.DEVNULL, stdout=log,
                                    stderr=subprocess.STDOUT)
         self.running.append(program)
-        end = time.monotonic() + PATIENCE
         sign = next((sign for name, sign in SIGNS.items() if name in command), "\n")
-        while sign not in (said := pathlib.Path(log.name).read_text()):
-            if program.poll() is not None or time.monotonic() > end:
-                raise Wrong(f"did not start (status {program.poll()}): {command}\n{said}")
-            time.sleep(0.02)
+        said = pathlib.Path(log.name).read_text
+        try:
+            await_start(command, program, lambda: sign in said(), said)
+        except AssertionError as e:
+            raise Wrong(str(e)) from None
 
     def stop(self):
         for program in self.running:

@@ -8,7 +8,7 @@ import yaml
 from envoy_world import PATIENCE, World, write_all
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gateways"))
 import dodges
-from running import tell, until
+from running import await_start, free_port, tell, until
 
 SOURCE = os.environ["WEIR_SOURCE_DIR"]
 TYPE = "type.googleapis.com/envoy."
@@ -47,11 +47,6 @@ class Upstream:
         self.port = self.server.server_address[1]
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
-
-
 class Envoy:
     """An Envoy with the given bootstrap configuration, as text."""
 
@@ -60,8 +55,7 @@ class Envoy:
         self.log = open(os.path.join(folder, "envoy.log"), "w+")
         self.process = subprocess.Popen([os.environ["WEIR_TEST_ENVOY"], "-c", os.path.join(folder, "envoy.yaml"), "--concurrency", "1",
                                          "--disable-hot-restart", "-l", "warning"], stdout=self.log, stderr=self.log)
-        until("Envoy listens", lambda: self.process.poll() is not None or all(map(self.listens, ports)))
-        assert self.process.poll() is None, self.said()
+        await_start("Envoy listens", self.process, lambda: all(map(self.listens, ports)), self.said)
 
     @staticmethod
     def listens(port):

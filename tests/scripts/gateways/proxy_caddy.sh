@@ -13,7 +13,7 @@ start_caddy() {
     grep -q '^:8000 {' "$dir/caddyfile" || die "the recipe does not listen"
     run caddy caddy run --config "$dir/caddyfile" --adapter caddyfile
     caddy_pid=$pid
-    until_true curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"
+    await_start "$pid" curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"
 }
 stop_caddy() {
     kill -TERM "$caddy_pid"

@@ -9,7 +9,7 @@ need haproxy curl python3 ss
 start_haproxy() {
     run haproxy haproxy -db -f "$dir/haproxy.cfg"
     haproxy_pid=$pid
-    until_true curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"
+    await_start "$pid" curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"
 }
 stop_haproxy() {
     kill -TERM "$haproxy_pid"

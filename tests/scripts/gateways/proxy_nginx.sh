@@ -25,7 +25,7 @@ start_nginx() {
     grep -q "listen $site;" "$dir/site.conf" || die "the recipe does not listen"
     run nginx nginx -c "$dir/nginx.conf" -e "$dir/nginx_log.err"
     nginx_pid=$pid
-    until_true curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"
+    await_start "$pid" curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"
 }
 stop_nginx() {
     kill -TERM "$nginx_pid"
@@ -94,7 +94,7 @@ timeout 20 "$weir" $socket_options </dev/null >"$dir/out" 2>"$dir/refused.err" |
 # shellcheck disable=SC2086
 run weir "$weir" $socket_options --client-field x-forwarded-for
 weir_pid=$pid
-until_true curl -sf --unix-socket "$dir/weir.sock" -o "$dir/body" http://localhost/healthz
+await_start "$pid" curl -sf --unix-socket "$dir/weir.sock" -o "$dir/body" http://localhost/healthz
 start_nginx
 let_in=0
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do

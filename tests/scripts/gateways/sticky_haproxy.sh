@@ -25,7 +25,7 @@ awk -v other="$dir/listen" -v uri="$dir/uri" '
 start_origin
 for n in $nodes; do start_node "$n" --client-field x-forwarded-for; done
 run haproxy haproxy -db -f "$dir/haproxy.cfg"
-until_true curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"
+await_start "$pid" curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"
 
 # The same question goes to the same node, whoever asks.
 ask_uri() {

@@ -36,7 +36,7 @@ grep -q "$host:8083" "$dir/site.conf" || die "the nodes are not in the configura
 start_origin
 for n in $nodes; do start_node "$n" --auth-deny-status 403 --client-field x-forwarded-for; done
 run nginx nginx -c "$dir/nginx.conf" -e "$dir/nginx_log.err"
-until_true curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"
+await_start "$pid" curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"
 check_sticky
 
 start_node 2 --auth-deny-status 403 --client-field x-forwarded-for

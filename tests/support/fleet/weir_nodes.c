@@ -15,12 +15,7 @@
 #include <unistd.h>
 
 #include "support/engine/threads_run.h"
-
-static void pause_a_moment(void)
-{
-    struct timespec t = {0, 10000000};
-    (void)nanosleep(&t, NULL);
-}
+#include "support/server/await_start.h"
 
 /* FOLDER/resp.3 */
 static const char *path_of(const struct weir_nodes *n, const char *name, unsigned node, char *path)
@@ -136,21 +131,37 @@ static bool runs(const struct weir_nodes *n, unsigned node)
     return waitpid(n->pid[node], NULL, WNOHANG) == 0;
 }
 
-/* Waits until the node has its connections: by default those of every thread, two for clients, and one
- * for the admin listener. */
-static void await(const struct weir_nodes *n, unsigned node)
+struct starting_node {
+    const struct weir_nodes *nodes;
+    unsigned node;
+    const char *metric;
+    double least;
+};
+
+static enum start look(void *arg)
 {
-    unsigned links = n->links != 0 ? n->links : 3;
-    for (unsigned tries = 0; tries < 6000; tries++) {
-        if (weir_nodes_metric(n, node, "weir_store_connections") >= links) {
-            return;
-        }
-        if (!runs(n, node)) {
-            threads_fail(__FILE__, __LINE__, weir_nodes_log(n, node));
-        }
-        pause_a_moment();
+    const struct starting_node *s = arg;
+    if (weir_nodes_metric(s->nodes, s->node, s->metric) >= s->least) {
+        return START_READY;
     }
-    threads_fail(__FILE__, __LINE__, "a node is not ready");
+    return runs(s->nodes, s->node) ? START_PENDING : START_ENDED;
+}
+
+static void show(void *arg)
+{
+    const struct starting_node *s = arg;
+    char *log = weir_nodes_log(s->nodes, s->node);
+    (void)fputs(log, stderr);
+    free(log);
+}
+
+/* Waits until a metric of a node that was started has at least that value. */
+static void await(const struct weir_nodes *n, unsigned node, const char *metric, double least)
+{
+    struct starting_node s = {n, node, metric, least};
+    if (!await_start(metric, look, show, &s)) {
+        threads_fail(__FILE__, __LINE__, weir_nodes_log(n, node));
+    }
 }
 
 /* ---- all nodes ---- */
@@ -164,7 +175,8 @@ static void start_all(struct weir_nodes *n, const char *rules, const char *url)
         start(n, i, url);
     }
     for (unsigned i = 0; i < n->count; i++) {
-        await(n, i);
+        /* By default each of two threads for clients has a connection, and that of the admin listener. */
+        await(n, i, "weir_store_connections", n->links != 0 ? n->links : 3);
     }
 }
 
@@ -190,10 +202,7 @@ void weir_nodes_start_sharing(struct weir_nodes *n, unsigned count, const char *
 void weir_nodes_restart(struct weir_nodes *n, unsigned node, const char *url)
 {
     start(n, node, url);
-    while (weir_nodes_metric(n, node, "weir_fleet_nodes") < 0) {
-        threads_require(runs(n, node));
-        pause_a_moment();
-    }
+    await(n, node, "weir_fleet_nodes", 0);
 }
 
 void weir_nodes_connect(const struct weir_nodes *n, unsigned node, struct server_client *c)

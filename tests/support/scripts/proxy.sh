@@ -34,14 +34,7 @@ need() {
     done
 }
 
-until_true() {
-    tries=0
-    until "$@"; do
-        tries=$((tries + 1))
-        [ "$tries" -lt 400 ] || die "still not true: $*"
-        sleep 0.05
-    done
-}
+. "$WEIR_SOURCE_DIR/tests/support/scripts/until_true.sh"
 
 # recipe DOCUMENT LANGUAGE: the code of that language, with the addresses of this test, and with more patience: on a busy
 # machine weir may be late, and then it would not count
@@ -64,7 +57,7 @@ run() {
 start_origin() {
     run origin python3 "$WEIR_SOURCE_DIR/tests/support/scripts/origin.py" "$host" 9000 "$dir/origin.log"
     origin_pid=$pid
-    until_true curl -sf -o "$dir/body" "http://$host:9000/ready"
+    await_start "$pid" curl -sf -o "$dir/body" "http://$host:9000/ready"
 }
 origin_count() { wc -l <"$dir/origin.log"; }
 
@@ -83,7 +76,7 @@ END
 start_weir() {
     run weir "$weir" serve --config "$dir/weir.yaml" --http "$host:8080" --resp off --admin off --threads 1 --max-age 0 --no-watch "$@"
     weir_pid=$pid
-    until_true curl -sf -o "$dir/body" "http://$host:8080/healthz"
+    await_start "$pid" curl -sf -o "$dir/body" "http://$host:8080/healthz"
 }
 
 stop_weir() {

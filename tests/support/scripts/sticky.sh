@@ -13,7 +13,7 @@ start_node() {
     run "node$number" "$weir" serve --config "$dir/weir$number.yaml" --http "$host:808$number" --resp off --admin off \
         --threads 1 --max-age 0 --no-watch "$@"
     eval "node_pid$number=$pid"
-    until_true curl -sf -o "$dir/body" "http://$host:808$number/healthz"
+    await_start "$pid" curl -sf -o "$dir/body" "http://$host:808$number/healthz"
 }
 kill_node() {
     eval "kill -KILL \$node_pid$1"

@@ -3,14 +3,11 @@
 set -eu
 command -v redis-server >/dev/null || { echo "redis-server is missing" >&2; exit 77; }
 dir=$(mktemp -d)
+die() { echo "$*" >&2; cat "$dir/log" >&2; exit 1; }
+. "$(dirname "$0")/until_true.sh"
 redis-server --port 0 --unixsocket "$dir/socket" --save '' --dir "$dir" </dev/null >"$dir/log" 2>&1 &
 redis=$!
 trap 'kill -KILL $redis 2>/dev/null; rm -rf "$dir"' EXIT
 trap 'exit 1' HUP INT PIPE TERM # else dash leaves without it
-tries=0
-until [ -S "$dir/socket" ]; do
-    tries=$((tries + 1))
-    [ "$tries" -lt 400 ] || { cat "$dir/log" >&2; exit 1; }
-    sleep 0.05
-done
+await_start "$redis" [ -S "$dir/socket" ]
 "$@" "redis://$dir/socket"

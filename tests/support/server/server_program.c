@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "support/engine/threads_run.h"
+#include "support/server/await_start.h"
 
 #define PATIENCE_S 60
 #define LOG_END 2000 /* how many bytes of a long log are shown */
@@ -95,7 +96,7 @@ void server_program_init(struct server_program *p, const char *rules)
 }
 
 /* Prints the state of the process, as in /proc/pid/stat, and the end of its log. */
-_Noreturn static void give_up(const struct server_program *p, int line, const char *what)
+static void show(const struct server_program *p)
 {
     char path[64];
     char stat[80]; /* its first fields */
@@ -106,6 +107,11 @@ _Noreturn static void give_up(const struct server_program *p, int line, const ch
     size_t len = strlen(log);
     (void)fprintf(stderr, "weir serve: %s\nlog: ...%s", runs ? stat : "does not run",
                   len > LOG_END ? log + len - LOG_END : log);
+}
+
+_Noreturn static void give_up(const struct server_program *p, int line, const char *what)
+{
+    show(p);
     threads_fail(__FILE__, line, what);
 }
 
@@ -121,6 +127,24 @@ void server_program_await_count(const struct server_program *p, const uint64_t *
     }
 }
 
+struct starting_program {
+    const struct server_program *program;
+    int fd; /* of what it prints, which it also closes when it ends */
+};
+
+static enum start look(void *arg)
+{
+    const struct starting_program *s = arg;
+    struct pollfd out = {.fd = s->fd, .events = POLLIN};
+    return poll(&out, 1, 0) == 1 ? START_READY : START_PENDING;
+}
+
+static void show_starting(void *arg)
+{
+    const struct starting_program *s = arg;
+    show(s->program);
+}
+
 /* Finds "  resp   127.0.0.1:6380" among the lines that the program prints at its start. */
 static bool read_address(struct server_program *p, int fd)
 {
@@ -129,9 +153,8 @@ static bool read_address(struct server_program *p, int fd)
     bool found = false;
     FILE *out = fdopen(fd, "r");
     threads_require(out != NULL);
-    if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, PATIENCE_S * 1000) != 1) {
-        give_up(p, __LINE__, "it neither starts nor ends");
-    }
+    (void)await_start("it neither starts nor ends", look, show_starting,
+                      &(struct starting_program){p, fd});
     while (!found && fgets(line, sizeof line, out) != NULL) {
         found = sscanf(line, " resp %63s", address) == 1;
     }

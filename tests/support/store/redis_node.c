@@ -17,11 +17,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/server/await_start.h"
 #include "wire/resp.h"
 
 #define SKIPPED 77
 #define ANSWER_MS 3000
-#define START_MS 30000
 #define WORDS_MAX 64
 
 static void die(const char *what)
@@ -209,19 +209,41 @@ static void look_whether_it_ended(struct redis_node *n)
     exit(missing ? SKIPPED : 1);
 }
 
+struct starting_node {
+    struct redis_node *node;
+    redis_ready_fn ready;
+};
+
+static enum start look(void *arg)
+{
+    const struct starting_node *s = arg;
+    if (s->ready(s->node)) {
+        return START_READY;
+    }
+    look_whether_it_ended(s->node);
+    return START_PENDING;
+}
+
+static void show(void *arg)
+{
+    const struct starting_node *s = arg;
+    redis_node_show_log(s->node);
+}
+
+void redis_node_await_ready(struct redis_node *n, const char *what, redis_ready_fn ready)
+{
+    (void)await_start(what, look, show, &(struct starting_node){n, ready});
+}
+
+static bool answers(struct redis_node *n)
+{
+    const char *reply = redis_node_run(n, "PING");
+    return reply != NULL && strcmp(reply, "PONG") == 0;
+}
+
 void redis_node_await(struct redis_node *n)
 {
-    uint64_t end = redis_now_ms() + START_MS;
-    do {
-        const char *reply = redis_node_run(n, "PING");
-        if (reply != NULL && strcmp(reply, "PONG") == 0) {
-            return;
-        }
-        look_whether_it_ended(n);
-        redis_look_again_soon();
-    } while (redis_now_ms() < end);
-    errno = ETIMEDOUT;
-    die("does not answer");
+    redis_node_await_ready(n, "redis-server answers", answers);
 }
 
 bool redis_node_runs(const struct redis_node *n)

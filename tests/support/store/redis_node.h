@@ -48,8 +48,13 @@ void redis_node_secure(struct redis_node *n, const struct certificates *certific
 /* Writes a file into its folder. */
 void redis_node_file(const struct redis_node *n, const char *name, struct text text);
 
-void redis_node_start(struct redis_node *n);          /* does not wait */
-void redis_node_await(struct redis_node *n);          /* waits until it answers */
+void redis_node_start(struct redis_node *n); /* does not wait */
+void redis_node_await(struct redis_node *n); /* waits until it answers */
+
+/* Waits as await_start() does. `what` says for what, in words. */
+typedef bool (*redis_ready_fn)(struct redis_node *n);
+void redis_node_await_ready(struct redis_node *n, const char *what, redis_ready_fn ready);
+
 void redis_node_show_log(const struct redis_node *n); /* to stderr */
 
 bool redis_node_runs(const struct redis_node *n); /* it is neither killed nor paused */

@@ -206,18 +206,6 @@ static bool sentinel_is_ready(struct redis_node *n)
            sentinel_sees(n, "num-other-sentinels", "2") && sentinel_sees(n, "num-slaves", "1");
 }
 
-static void await_sentinel(struct redis_world *w, struct redis_node *n)
-{
-    uint64_t end = redis_now_ms() + AWAIT_MS;
-    while (!sentinel_is_ready(n)) {
-        if (redis_now_ms() > end) {
-            redis_world_give_up(w, "a Sentinel does not see the others",
-                                redis_node_run(n, "SENTINEL REPLICAS %s", REDIS_MASTER_NAME));
-        }
-        redis_look_again_soon();
-    }
-}
-
 void redis_world_sentinel(struct redis_world *w, const struct redis_world_options *o)
 {
     open_world(w);
@@ -244,7 +232,7 @@ void redis_world_sentinel(struct redis_world *w, const struct redis_world_option
     }
     for (unsigned i = REDIS_SENTINELS; i < w->count; i++) {
         redis_node_await(&w->node[i]);
-        await_sentinel(w, &w->node[i]);
+        redis_node_await_ready(&w->node[i], "the Sentinel sees the others", sentinel_is_ready);
         /* A master that comes back is made a replica after four of these periods and one look at
          * it. A Sentinel that a busy machine kept from running for a while must not stay in TILT
          * mode for half a minute. */
@@ -451,13 +439,7 @@ static bool cluster_is_ok(struct redis_node *n)
 static void await_cluster(struct redis_world *w)
 {
     for (unsigned i = 0; i < w->count; i++) {
-        uint64_t end = redis_now_ms() + AWAIT_MS;
-        while (!cluster_is_ok(&w->node[i])) {
-            if (redis_now_ms() > end) {
-                redis_world_give_up(w, "Cluster", redis_node_run(&w->node[i], "CLUSTER INFO"));
-            }
-            redis_look_again_soon();
-        }
+        redis_node_await_ready(&w->node[i], "the Cluster is complete", cluster_is_ok);
     }
     for (unsigned i = 0; i < REDIS_PRIMARIES; i++) {
         if (!redis_world_await_replica(w, (int)i)) {

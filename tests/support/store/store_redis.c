@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "support/server/await_start.h"
 #include "wire/resp.h"
 
 #define SKIPPED 77
@@ -66,24 +67,19 @@ static int try_connect(const struct store_redis *r)
     return fd;
 }
 
-static void await(struct store_redis *r)
+static enum start look(void *arg)
 {
-    for (int i = 0; i < 3000; i++) {
-        int status;
-        r->fd = try_connect(r);
-        if (r->fd >= 0) {
-            return;
-        }
-        if (waitpid(r->pid, &status, WNOHANG) == r->pid) {
-            r->pid = 0;
-            bool missing = WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED;
-            (void)fprintf(stderr, missing ? "redis-server is missing\n" : "redis-server ended\n");
-            store_redis_stop(r);
-            exit(missing ? SKIPPED : 1);
-        }
-        (void)nanosleep(&(struct timespec){0, 10000000}, NULL);
+    struct store_redis *r = arg;
+    int status;
+    r->fd = try_connect(r);
+    if (r->fd < 0 && waitpid(r->pid, &status, WNOHANG) == r->pid) {
+        r->pid = 0;
+        bool missing = WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED;
+        (void)fprintf(stderr, missing ? "redis-server is missing\n" : "redis-server ended\n");
+        store_redis_stop(r);
+        exit(missing ? SKIPPED : 1);
     }
-    die("does not listen");
+    return r->fd >= 0 ? START_READY : START_PENDING;
 }
 
 /* Connects to the server that the URL names, and removes what other tests have left there. */
@@ -134,7 +130,7 @@ void store_redis_start(struct store_redis *r, const char *const *extra)
     if (r->pid == 0) {
         become_redis(r, extra);
     }
-    await(r);
+    (void)await_start("redis-server listens", look, NULL, r);
 }
 
 static void remove_folder(const char *folder)
