@@ -208,6 +208,14 @@ def a_call_needs_the_secret_that_clients_need():
     w.close()
 
 
+def a_limit_of_the_rule_file_that_is_skipped_is_told_in_the_metadata():
+    w = World(FILES, rules="limits: [{name: login, when: {path: /login}, key: [ip], rate: 5/day}]\n")
+    assert dict(w.call("shop", "path=/login").dynamic_metadata) == {"missing": True}
+    assert not w.call("shop", "path=/login, ip=192.0.2.1").HasField("dynamic_metadata")
+    assert not w.call("shop", "user=x").HasField("dynamic_metadata")
+    w.close()
+
+
 # ---- other faces of the service ----
 
 def health_is_told_by_the_names_that_envoy_users_know():
