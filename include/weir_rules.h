@@ -144,6 +144,15 @@ typedef void (*weir_rules_denied_fn)(void *arg, const struct weir_rules_denial *
 typedef void (*weir_rules_listed_fn)(void *arg, const char *file, unsigned line);
 
 /*
+ * Called in the same way when a question has an attribute that no rule uses, and whose name is one edit
+ * away from an attribute that the rules use and the question does not have, which is `meant`: "usr",
+ * "user". Letter case does not count, and names of one or two letters are not edited. It is called for
+ * every such question. `name` comes from the caller and may be any bytes.
+ */
+typedef void (*weir_rules_misspelt_fn)(void *arg, const char *name, size_t name_len,
+                                       const char *meant);
+
+/*
  * Start with WEIR_RULES_OPTIONS_INIT and set what you need; zero means the default. The
  * struct may grow at its end: `size` says which fields the caller knows.
  */
@@ -165,12 +174,14 @@ struct weir_rules_options {
                                  rules. NULL: all limits are local */
     weir_rules_listed_fn listed; /* called for every denial by the block list; may be NULL */
     void *listed_arg;
+    weir_rules_misspelt_fn misspelt; /* called for names that are probably misspelt; may be NULL */
+    void *misspelt_arg;
 };
 
 /* The initial value of a struct weir_rules_options. */
 #define WEIR_RULES_OPTIONS_INIT                                                                    \
     {                                                                                              \
-        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                      \
+        sizeof(struct weir_rules_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                \
     }
 
 /*
@@ -313,6 +324,15 @@ WEIR_API const char *weir_rules_reason_name(int reason);
 
 /* answer.flags: a shadow limit would have denied. */
 #define WEIR_FLAG_SHADOW 0x100u
+
+/*
+ * answer.flags: an enforced limit that matched was skipped, because the request has no value for its key
+ * (on_missing: skip), and no other limit of its group applied: it has limited nothing. A limit without
+ * a group is alone in it. The flag is not set where another limit of the group applied, as [ip] does
+ * after [user] for anonymous requests, nor where a limit that applied replaces the skipped one.
+ * answer.missing counts every skipped limit.
+ */
+#define WEIR_FLAG_MISSING 0x800u
 
 /* answer.quota and answer.remaining if no limit decided. */
 #define WEIR_UNLIMITED UINT64_MAX
@@ -538,6 +558,8 @@ struct weir_rules_limit {
     uint64_t bans;            /* bans that this process has made */
     uint64_t bans_failed;     /* that it could not make: max_blocks are in force, or no store */
     uint64_t denials_evicted; /* keys whose denials were forgotten for lack of room */
+    uint64_t uncovered; /* of `missing`: requests that were skipped, and to which no other limit of
+                           its group applied, as for WEIR_FLAG_MISSING */
 };
 
 /* Returns 0 to continue; any other value ends the list. Must not call the same rules. */

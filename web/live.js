@@ -127,13 +127,15 @@ function latency(choice) {
 function byName(items) {
     const limits = new Map();
     items.forEach((item) => {
-        const limit = limits.get(item.name) ?? { name: item.name, rates: [], keys: 0, capacity: 0, blocks: 0, modes: new Set(), consistency: item.consistency };
+        const limit = limits.get(item.name) ?? { name: item.name, rates: [], keys: 0, capacity: 0, blocks: 0, missing: 0, uncovered: 0, modes: new Set(), consistency: item.consistency };
         if (item.rate) {
             limit.rates.push(item.tier ? `${item.tier} ${item.rate}` : item.rate);
         }
         limit.keys += item.keys;
         limit.capacity += item.capacity;
         limit.blocks += item.blocks;
+        limit.missing += item.missing;
+        limit.uncovered += item.uncovered;
         limit.modes.add(item.mode);
         limits.set(item.name, limit);
     });
@@ -149,11 +151,12 @@ function limitRow(name, choice, admin) {
         deny: h("td", { class: "num" }),
         shadow: h("td", { class: "num" }),
         share: h("td", { class: "num" }),
+        missing: h("td", { class: "num" }),
         keys: h("span", { class: "num" }),
         level: bar(`Table of ${name}`),
     };
     const button = h("button", { type: "button", class: "link", "aria-pressed": "false", title: `Show ${name} in the chart`, onclick: () => choice.choose(choice.limit === name ? ALL : name) }, name);
-    const row = h("tr", {}, h("th", { scope: "row" }, h("span", { class: "row" }, button, cells.mode)), admin && cells.rate, h("td", {}, cells.spark), cells.allow, cells.deny, cells.shadow, cells.share,
+    const row = h("tr", {}, h("th", { scope: "row" }, h("span", { class: "row" }, button, cells.mode)), admin && cells.rate, h("td", {}, cells.spark), cells.allow, cells.deny, cells.shadow, cells.share, admin && cells.missing,
         admin && h("td", {}, h("span", { class: "level" }, cells.keys, cells.level.element)));
     return { row, cells, button };
 }
@@ -164,7 +167,7 @@ function showCount(cell, value, kind) {
 }
 
 function limits(choice, api, admin) {
-    const titles = [["Limit"], admin && ["Rate"], ["Decisions", "picture"], ["Allowed /s", "num"], ["Denied /s", "num"], ["Shadow /s", "num"], ["Share denied", "num"], admin && ["Keys"]].filter(Boolean);
+    const titles = [["Limit"], admin && ["Rate"], ["Decisions", "picture"], ["Allowed /s", "num"], ["Denied /s", "num"], ["Shadow /s", "num"], ["Share denied", "num"], admin && ["Missing", "num"], admin && ["Keys"]].filter(Boolean);
     const view = table("Limits", titles);
     const none = empty("No decisions yet", "Limits appear here with their first request. Try: ", code("weir ask path=/search/cats user=alice"));
     const box = panel("Limits", {}, none, view.element);
@@ -185,6 +188,8 @@ function limits(choice, api, admin) {
         }
         setText(cells.rate, item.rates.join(", ") || "in each call");
         const level = item.capacity ? item.keys / item.capacity : 0;
+        showCount(cells.missing, item.missing, item.uncovered > 0 ? "c-shadow" : "");
+        cells.missing.title = `${exact(item.missing)} requests had no value for the key; to ${exact(item.uncovered)} of them no other limit of the group applied`;
         setText(cells.keys, count(item.keys));
         cells.level.set(level, `${item.keys} of ${item.capacity} keys`, level >= 0.9 ? "bad" : level >= 0.75 ? "warn" : "info");
         const mode = `${item.modes.has("shadow")} ${item.blocks}`;

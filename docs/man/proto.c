@@ -46,6 +46,8 @@ static const char tail[] =
     "  string reservation = 12;    // of Reserve: its id\n"
     "  int64 blocked_ms = 13;      // of operations on one key: how long it is blocked; -1: "
     "without end\n"
+    "  bool missing = 14;          // a limit was skipped for want of a key, and nothing took its "
+    "place\n"
     "}\n"
     "\n"
     "// Up to 1000 checks, each decided by itself.\n"

@@ -380,7 +380,8 @@ void log_event(enum log_level level, const char *message, const struct log_field
 bool log_limit_due(struct log_limit *limit, uint64_t now_ns, uint64_t *left_out)
 {
     uint64_t next = load_relaxed(&limit->next_ns);
-    if (now_ns < next || !cas_u64(&limit->next_ns, next, now_ns + LOG_LIMIT_NS)) {
+    uint64_t every_ns = limit->every_ns != 0 ? limit->every_ns : LOG_LIMIT_NS;
+    if (now_ns < next || !cas_u64(&limit->next_ns, next, now_ns + every_ns)) {
         (void)fetch_add(&limit->left_out, 1);
         return false;
     }

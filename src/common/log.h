@@ -63,8 +63,8 @@ void log_event(enum log_level level, const char *message, const struct log_field
               sizeof((struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
 
 /*
- * For events that clients can cause at any rate: one line per second for each place in the code,
- * with the number of lines like it that were left out before it.
+ * For events that clients can cause at any rate: one line per second for each place in the code, or
+ * for each time that the place says, with the number of lines like it that were left out before it.
  *
  *     static struct log_limit full;
  *     LOG_LIMITED(&full, LEVEL_WARNING, "connection refused", LOG_STRING("why", "too many"));
@@ -75,6 +75,7 @@ void log_event(enum log_level level, const char *message, const struct log_field
 struct log_limit {
     uint64_t next_ns; /* since boot */
     uint64_t left_out;
+    uint64_t every_ns; /* one line in this time; 0: LOG_LIMIT_NS */
 };
 
 /*

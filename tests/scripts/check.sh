@@ -49,7 +49,7 @@ limits:
     key: [user, ip]
     rate: 100/min
     tiers: {by: tier, default: free, free: {}, pro: {rate: 1k/min, burst: 2k}}
-  - {name: triple, key: [a, b, c], rate: 5/h}
+  - {name: triple, when: {path: /triple}, key: [a, b, c], rate: 5/h}
   - {name: trial, when: {path: /trial}, key: [user], rate: 1/h, shadow: true}
 END
 
@@ -125,6 +125,9 @@ stories() {
     says '^limit +none enforced$'
     says '^reason +shadow$'
     says '^flags +shadow$'
+    run 0 ask $at path=/api/x usr="$user" # 'usr' for 'user': no limit applies
+    says '^limit +none enforced$'
+    says '^flags +missing$'
     run 5 check $at --json --cost 3 api "$user"
     sed 's/\("reset_after_ms": \)[0-9]*/\1N/' "$dir/said" >"$dir/json-$user"
     grep -q '"retry_after_ms": null' "$dir/said" || die "--json: never has a retry"
@@ -153,6 +156,9 @@ complains "$resp: "
 run 1 check --resp "$http" api alice
 complains "$http: found bytes that are not RESP"
 stop
+# The second of the two requests came in the same minute.
+[ "$(grep -c 'warning a request has an attribute that no rule uses found=usr expected=user$' "$dir/err")" = 1 ] ||
+    die "the log does not say once that usr is no attribute"
 
 # Unix sockets, and secrets
 printf '\none-check-secret\n' >"$dir/check"

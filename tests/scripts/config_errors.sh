@@ -97,15 +97,19 @@ sent() {
     fi
     cat "$dir/out" >>"$dir/all"
 }
-sent attributes_declared.yaml 'callers must send: tokens, tenant'
-sent good.yaml "callers must send: user, tokens
+sent attributes_declared.yaml 'callers must send: ip, tokens, tenant'
+sent good.yaml "callers must send: path, ip, user, tokens
 without the store, 'on_store_failure: local' divides limits by the nodes that were counted; only 'fleet_size' \
 guarantees its bound"
 printf 'store: {url: redis://h, fleet_size: 3}\nadhoc: off\nlimits: [{name: a, key: [ip], rate: 1/s}]\n' >"$dir/config/sized"
-sent sized ''
-sent keys_with_an_address.yaml ''
+sent sized 'callers must send: ip'
+sent keys_with_an_address.yaml 'callers must send: ip'
 printf 'limits: [{name: a, when: {plan: x}, key: [user|ip], rate: 1/s}]\n' >"$dir/config/plain"
-sent plain 'callers must send: user, plan'
+sent plain 'callers must send: ip, user, plan'
+printf 'limits: [{name: a, when: {path: /login, method: POST}, key: [ip], rate: 5/min}]\n' >"$dir/config/login"
+sent login 'callers must send: path, method, ip'
+printf 'attributes: {ip: "header:X-Real"}\nlimits: [{name: a, key: [ip], rate: 5/min}]\n' >"$dir/config/derived"
+sent derived ''
 
 # What is wrong with the command itself, one in each line of usage.args.
 while IFS= read -r arguments; do

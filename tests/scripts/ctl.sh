@@ -99,8 +99,8 @@ check() { # check KEY: the status of a check of api
 
 # limits
 ctl 0 limits
-says '^LIMIT +TIER +RATE +BURST +ALGORITHM +MODE +KEYS +CAPACITY +ALLOWED +DENIED +NEVER +SHADOW +EVICTED$'
-says '^api +- +2/h +2 +token_bucket +enforce +1 +[0-9]+ +2 +1 +0 +0 +0$'
+says '^LIMIT +TIER +RATE +BURST +ALGORITHM +MODE +KEYS +CAPACITY +ALLOWED +DENIED +NEVER +SHADOW +MISSING +EVICTED$'
+says '^api +- +2/h +2 +token_bucket +enforce +1 +[0-9]+ +2 +1 +0 +0 +0 +0$'
 says '^search +pro +1k/min +2k '
 ctl 0 limits search
 [ "$(wc -l <"$dir/said")" = 3 ] || die "limits search: not two tiers"

@@ -64,6 +64,14 @@ def refused(code, words, call):
 
 # ---- answers ----
 
+def a_limit_that_is_skipped_for_want_of_a_key_is_flagged():
+    w = World()
+    for name, skipped in (("user", False), ("usr", True)):
+        said = w.limiter.Check(v1.CheckRequest(attributes={"path": "/api/x", name: "u"}), timeout=PATIENCE)
+        assert (said.verdict, said.missing, said.full) == (v1.VERDICT_ALLOW, skipped, False), said
+    w.close()
+
+
 def a_check_takes_units_until_there_are_none_and_a_denial_is_an_answer():
     w = World()
     for left in (2, 1, 0):

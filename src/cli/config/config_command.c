@@ -79,13 +79,16 @@ static bool is_derived(const struct ruleset *set, unsigned number)
     return i < set->derived_count;
 }
 
-/* Lists the attributes that only callers of the API can give; names of sources have a colon. */
+/*
+ * Lists the attributes that the rules use and callers of the API must give: path, method, host and ip
+ * first. Names of sources have a colon.
+ */
 static void list_sent(const struct ruleset *set)
 {
     const char *before = "callers must send: ";
-    for (unsigned i = NUMBERS_FIXED; i < set->attributes_count; i++) {
+    for (unsigned i = 0; i < set->attributes_count; i++) {
         struct text name = set->attributes[i];
-        if (!is_derived(set, i) && memchr(name.at, ':', name.len) == NULL &&
+        if (name.len > 0 && !is_derived(set, i) && memchr(name.at, ':', name.len) == NULL &&
             !envoy_has_attribute(name)) {
             (void)printf("%s%.*s", before, TEXT_ARGS(name));
             before = ", ";

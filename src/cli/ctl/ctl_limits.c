@@ -7,10 +7,10 @@
 
 /* The last two columns are shown only if a fleet shares a limit. */
 static const struct grid_column columns[] = {
-    {"LIMIT", false},     {"TIER", false},    {"RATE", false},   {"BURST", true},
-    {"ALGORITHM", false}, {"MODE", false},    {"KEYS", true},    {"CAPACITY", true},
-    {"ALLOWED", true},    {"DENIED", true},   {"NEVER", true},   {"SHADOW", true},
-    {"EVICTED", true},    {"DEGRADED", true}, {"SHARED", false},
+    {"LIMIT", false},     {"TIER", false},   {"RATE", false},    {"BURST", true},
+    {"ALGORITHM", false}, {"MODE", false},   {"KEYS", true},     {"CAPACITY", true},
+    {"ALLOWED", true},    {"DENIED", true},  {"NEVER", true},    {"SHADOW", true},
+    {"MISSING", true},    {"EVICTED", true}, {"DEGRADED", true}, {"SHARED", false},
 };
 
 #define COLUMNS (sizeof columns / sizeof columns[0])
@@ -33,7 +33,7 @@ static void put_count(struct grid *g, const json_t *limit, const char *name)
 static void put_limit(struct grid *g, const json_t *limit, bool fleet)
 {
     static const char *const counts[] = {"keys",  "capacity",      "allowed", "denied",
-                                         "never", "shadow_denied", "evicted"};
+                                         "never", "shadow_denied", "missing", "evicted"};
     const char *tier = json_text(limit, "tier");
     bool by_call = json_is_null(json_object_get(limit, "rate"));
     char text[QUANTITY_MAX];

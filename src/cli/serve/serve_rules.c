@@ -53,6 +53,15 @@ static void tell_listed(void *arg, const char *file, unsigned line)
                 LOG_COUNT("line", line));
 }
 
+/* One line a minute: a caller that misspells a name does so in each of its requests. */
+static void tell_misspelt(void *arg, const char *name, size_t name_len, const char *meant)
+{
+    static struct log_limit limit = {.every_ns = 60 * WEIR_SECOND};
+    (void)arg;
+    LOG_LIMITED(&limit, LEVEL_WARNING, "a request has an attribute that no rule uses",
+                LOG_TEXT("found", ((struct text){name, name_len})), LOG_STRING("expected", meant));
+}
+
 int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,
                      struct weir_rules **rules)
 {
@@ -63,6 +72,7 @@ int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *f
     allow_files();
     o.denied = denied_note;
     o.listed = tell_listed;
+    o.misspelt = tell_misspelt;
     o.fleet = fleet;
     for_people = settings->log_format == LOG_AS_TEXT;
     int e = settings->config != NULL ? weir_rules_open(rules, settings->config, &o, &error)

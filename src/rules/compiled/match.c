@@ -67,13 +67,16 @@ static bool group_taken(const struct matches *matches, unsigned group)
                           has_group(matches->shadow, matches->shadow_count, group));
 }
 
-/* Counts a missing key. A set that is only for looking at rules has no holders. */
-static void count_missing(const struct rule *rule, const struct request *request)
+/*
+ * Counts a missing key; with `uncovered`, that no other limit applies in the place of the limit. A set
+ * that is only for looking at rules has no holders.
+ */
+static void count_missing(const struct rule *rule, const struct request *request, bool uncovered)
 {
     bool unknown;
     struct holder *holder = rule_variant(rule, request, &unknown)->holder;
     if (holder != NULL) {
-        count_shared(&holder->missing, 1);
+        count_shared(uncovered ? &holder->uncovered : &holder->missing, 1);
     }
 }
 
@@ -140,7 +143,7 @@ static int consider(const struct rule *rule, const struct request *request, stru
         return 0;
     }
     if (fit == FIT_MISSING) {
-        count_missing(rule, request);
+        count_missing(rule, request, false);
     }
     return enter(rule, fit, matches, error);
 }
@@ -152,6 +155,7 @@ static void matches_init(struct matches *matches)
     matches->remote = false;
     matches->refused = NULL;
     matches->missing = 0;
+    matches->uncovered = 0;
     matches->shadow_dropped = 0;
 }
 
@@ -194,6 +198,28 @@ static __attribute__((noinline)) void drop_replaced(struct matches *matches)
     matches->shadow_count = keep_others(&all, all.shadow, all.shadow_count, matches->shadow);
 }
 
+/*
+ * Finds the limits that were skipped and in whose place no other applies. By now all limits that apply
+ * are known, so that a skipped limit whose group went to a later one no longer fits as FIT_MISSING.
+ */
+static __attribute__((noinline)) void find_uncovered(const struct ruleset *set,
+                                                     const struct request *request,
+                                                     const struct index_found *candidates,
+                                                     struct matches *matches)
+{
+    for (uint64_t words = candidates->words; words != 0; words &= words - 1) {
+        unsigned word = (unsigned)__builtin_ctzll(words);
+        for (uint64_t left = candidates->bits[word]; left != 0; left &= left - 1) {
+            const struct rule *rule = &set->rules[word * 64 + (unsigned)__builtin_ctzll(left)];
+            if (fit_of(rule, request, matches) == FIT_MISSING &&
+                (!set->replaces || replaced_by(matches, rule) == NULL)) {
+                count_missing(rule, request, true);
+                matches->uncovered += !rule->shadow;
+            }
+        }
+    }
+}
+
 int ruleset_match(const struct ruleset *set, const struct request *request, struct matches *matches,
                   struct weir_error *error)
 {
@@ -209,6 +235,9 @@ int ruleset_match(const struct ruleset *set, const struct request *request, stru
                 return e;
             }
         }
+    }
+    if (matches->missing > 0 && matches->refused == NULL) {
+        find_uncovered(set, request, &candidates, matches);
     }
     if (set->replaces) {
         drop_replaced(matches);

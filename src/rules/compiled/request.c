@@ -87,6 +87,8 @@ int request_put(const struct ruleset *set, struct request *request, unsigned num
     }
 }
 
+#define NAME_UNUSED 1 /* returned besides 0 and WEIR_E...: no rule uses the name */
+
 static int take(const struct ruleset *set, const struct weir_rules_attribute *from,
                 struct request *request, struct weir_error *error)
 {
@@ -97,7 +99,10 @@ static int take(const struct ruleset *set, const struct weir_rules_attribute *fr
                     "found NULL as the name or value of an attribute, expected text");
     }
     int64_t number = find_name(set, name);
-    if (number < 0 || from->value_len == 0) {
+    if (number < 0) {
+        return NAME_UNUSED;
+    }
+    if (from->value_len == 0) {
         return 0;
     }
     if (request_has(request, (unsigned)number)) {
@@ -192,8 +197,11 @@ int request_read(const struct ruleset *set, const struct weir_rules_question *qu
                     question->attributes_count, WEIR_RULES_ATTRIBUTES_MAX);
     }
     for (size_t i = 0; i < question->attributes_count; i++) {
-        int e = take(set, &question->attributes[i], request, error);
-        if (e != 0) {
+        const struct weir_rules_attribute *a = &question->attributes[i];
+        int e = take(set, a, request, error);
+        if (e == NAME_UNUSED) {
+            misspelt_tell(set, question, (struct text){a->name, a->name_len});
+        } else if (e != 0) {
             return e;
         }
     }

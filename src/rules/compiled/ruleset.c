@@ -284,6 +284,10 @@ static int compile(struct ruleset *set)
         return WEIR_ENOMEM;
     }
     set->attributes_count = NUMBERS_FIXED;
+    int e = misspelt_init(set);
+    if (e != 0) {
+        return e;
+    }
     compile_derived(set);
     ruleset_list(set, &set->config.allow, &set->allow, &set->allow_count);
     ruleset_list(set, &set->config.block, &set->block, &set->block_count);
@@ -329,6 +333,8 @@ int ruleset_create(struct config *config, const struct weir_rules_options *optio
         set->denied_arg = options->denied_arg;
         set->listed = options->listed;
         set->listed_arg = options->listed_arg;
+        set->misspelt = options->misspelt;
+        set->misspelt_arg = options->misspelt_arg;
         e = open_limiters(set, options, old, problems, error);
     }
     if (e != 0) {

@@ -51,8 +51,9 @@ struct holder {
     const struct remote_ops *ops; /* its functions */
     struct setting setting;       /* the numbers that it has now */
     uint64_t references;
-    uint64_t missing; /* counted by the threads that ask; rare */
-    unsigned changes; /* how often a limit of the fleet has changed its numbers */
+    uint64_t missing;   /* counted by the threads that ask; rare */
+    uint64_t uncovered; /* of these, those to which no other limit of the group applied */
+    unsigned changes;   /* how often a limit of the fleet has changed its numbers */
     struct ban_config ban;
     struct weir *denials; /* counts those that ban (ban_options()); NULL: without `ban` */
     uint64_t bans;        /* that were made ... */
@@ -172,6 +173,9 @@ struct ruleset {
     void *denied_arg;
     weir_rules_listed_fn listed; /* may be NULL */
     void *listed_arg;
+    weir_rules_misspelt_fn misspelt; /* may be NULL */
+    void *misspelt_arg;
+    struct unlike *unlike; /* names that are like no attribute (misspelt.c) */
 };
 
 /*
@@ -220,6 +224,25 @@ struct request {
 int request_read(const struct ruleset *set, const struct weir_rules_question *question,
                  struct request *request, struct weir_error *error);
 
+/* ---- names that no rule uses (misspelt.c) ---- */
+
+/* The longest name that is compared with others, and its final 0. */
+#define MISSPELT_NAME 33
+
+/*
+ * Finds the attribute of the rules that a name was probably meant to be, as options.misspelt says,
+ * and writes it into `meant`. Returns false if there is none.
+ */
+bool misspelt_find(const struct ruleset *set, const struct weir_rules_question *question,
+                   struct text name, char meant[MISSPELT_NAME]);
+
+/* Calls set->misspelt if there is one and the name, which no rule uses, is misspelt. */
+void misspelt_tell(const struct ruleset *set, const struct weir_rules_question *question,
+                   struct text name);
+
+/* Makes set->unlike. Returns 0 or WEIR_E... */
+int misspelt_init(struct ruleset *set);
+
 static inline bool request_has(const struct request *request, unsigned attribute)
 {
     return attribute < ATTRIBUTES_MAX && (request->present >> attribute & 1) != 0;
@@ -247,6 +270,7 @@ struct matches {
     bool remote;                /* a fleet decides at least one of them, for some requests */
     const struct rule *refused; /* on_missing: deny, and its key is missing */
     unsigned missing;           /* limits left out because their key is missing */
+    unsigned uncovered;         /* of these, enforced ones in whose place no other applies */
     unsigned shadow_dropped;    /* shadow limits beyond MATCHES_MAX */
 };
 

@@ -252,6 +252,7 @@ static int decide(const struct rules_ask *a, struct weir_rules_answer *answer)
         decide_shadow(a, &matches, answer);
     }
     answer->answer.limit = 0;
+    answer->answer.flags |= asking_flags(&matches);
     return e;
 }
 

@@ -52,6 +52,12 @@ int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct
 int asking_part(const struct rules_ask *a, const struct rule *rule, struct weir_part *part,
                 struct weir_key *key, const struct variant **variant);
 
+/* Returns the flags of the answer that do not come from a limit. */
+static inline unsigned asking_flags(const struct matches *matches)
+{
+    return matches->uncovered > 0 ? WEIR_FLAG_MISSING : 0;
+}
+
 /* Reports the entry of the block list that denied a request. */
 void asking_tell_listed(const struct rules_ask *a, size_t entry);
 

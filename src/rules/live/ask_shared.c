@@ -27,6 +27,7 @@ struct shared_ask {
     uint64_t max_wait_ns;
     int verb;
     int error;
+    unsigned flags;           /* of the answer, besides those of limits */
     uint64_t left;            /* O1 */
     bool kept;                /* O2 */
     bool show;                /* WEIR_RULES_SHOW, and only some of the enforced parts are hidden */
@@ -61,6 +62,7 @@ static struct shared_ask *create(const struct rules_ask *a, size_t enforced,
     s->max_wait_ns = a->question->max_wait_ns;
     s->verb = a->question->mode == WEIR_PEEK ? REMOTE_PEEK : REMOTE_CHECK;
     s->shadow_dropped = matches->shadow_dropped;
+    s->flags = asking_flags(matches);
     s->enforced = enforced;
     s->shadow = matches->shadow_count;
     s->remote = remote;
@@ -387,6 +389,7 @@ static void resume(struct shared_ask *s, int (*go_on)(struct shared_ask *s, stru
     if (e != RULES_PENDING) {
         struct arena own = s->own; /* `done` may end the asker's memory */
         let_go(s);                 /* O3 */
+        s->answer.answer.flags |= s->flags;
         s->waiter.done(s->waiter.arg, s->error, s->error == 0 ? &s->answer : NULL);
         arena_finish(&own);
     }
@@ -431,6 +434,7 @@ int ask_shared(const struct rules_ask *a, const struct matches *matches,
         e = fail(a->error, s->error, "%s", weir_strerror(s->error));
     }
     *answer = s->answer;
+    answer->answer.flags |= s->flags;
     let_go(s);
     struct arena own = s->own;
     arena_finish(&own);

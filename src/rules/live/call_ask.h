@@ -96,6 +96,7 @@ struct call {
     bool refused;           /* `answer` has been set by a list, a missing key or an override of 0 */
     bool kept;              /* references to the rules and the holders are held */
     unsigned shadow_failed; /* shadow limits that could not be asked */
+    unsigned flags;         /* of `answer`, besides those of limits */
     struct remote_question group;
 };
 

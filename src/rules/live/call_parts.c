@@ -207,6 +207,7 @@ static int add_matches(const struct gathering *g)
         refuse(g, WEIR_REASON_MISSING, matches.refused->config);
         return 0;
     }
+    g->call->flags |= asking_flags(&matches);
     g->ask.tally->unmatched += matches.enforced_count == 0;
     for (size_t i = 0; e == 0 && i < matches.enforced_count; i++) {
         e = add_rule(g, matches.enforced[i]);
@@ -379,6 +380,7 @@ void call_conclude(struct call *call)
                                   : call->answer.answer.verdict == WEIR_NEVER ? WEIR_NEVER
                                                                               : WEIR_DENY;
     call->answer.answer.limit = 0;
+    call->answer.answer.flags |= call->flags;
     if (!call->denied) {
         count_shadow(call);
     }

@@ -73,9 +73,30 @@ static void add_unless(struct words *w, const struct ruleset *set, const struct 
     }
 }
 
-/* Adds the first part of the key that has no value: "its key needs user|ip". */
-static void add_missing(struct words *w, const struct rule *rule, const struct request *request)
+/* Adds a name of the question that is probably one of `names`, misspelt. */
+static void add_misspelt(struct words *w, const struct rules_ask *ask, const struct texts *names)
 {
+    char meant[MISSPELT_NAME];
+    char room[QUOTE_MAX];
+    for (size_t i = 0; i < ask->question->attributes_count; i++) {
+        const struct weir_rules_attribute *a = &ask->question->attributes[i];
+        struct text name = {a->name, a->name_len};
+        bool found = text_map_find(ask->set->names, name) < 0 &&
+                     misspelt_find(ask->set, ask->question, name, meant);
+        for (size_t j = 0; found && j < names->count; j++) {
+            if (text_is(names->at[j], meant)) {
+                add(w, "; the request has %s, which no rule uses: did you mean '%s'?",
+                    quote(name, room), meant);
+                return;
+            }
+        }
+    }
+}
+
+/* Adds the first part of the key that has no value: "its key needs user|ip". */
+static void add_missing(struct words *w, const struct rules_ask *ask, const struct rule *rule)
+{
+    const struct request *request = ask->request;
     size_t part = 0;
     while ((rule->key_bits[part] & request->present) != 0) {
         part++;
@@ -86,6 +107,7 @@ static void add_missing(struct words *w, const struct rule *rule, const struct r
         add(w, "%s%.*s", i > 0 ? "|" : "", TEXT_CUT(names->at[i], 64));
     }
     add(w, ", which is missing (on_missing: %s)", rule->deny_missing ? "deny" : "skip");
+    add_misspelt(w, ask, names);
 }
 
 /* ---- one limit ---- */
@@ -123,7 +145,7 @@ static bool explain_why(const struct explaining *e, const struct rule *rule,
         add(w, "limit '%.*s' replaces it", TEXT_ARGS(fit->other->config->name));
         return true;
     case FIT_MISSING:
-        add_missing(w, rule, request);
+        add_missing(w, &e->ask, rule);
         return true;
     case FIT_DROPPED:
         add(w, "%d shadow limits before it apply, which is the most", MATCHES_MAX);

@@ -80,6 +80,7 @@ static int list_limit(struct listing *l, const struct rule *rule, const struct v
                                      .burst = setting->burst,
                                      .stats = {.size = sizeof limit.stats},
                                      .missing = load_relaxed(&variant->holder->missing),
+                                     .uncovered = load_relaxed(&variant->holder->uncovered),
                                      .switched = rule->switched,
                                      .rate = rate_print(setting->rate, rate),
                                      .consistency = variant->holder->remote != NULL ? rule->mode

@@ -51,7 +51,8 @@
  *
  * /v1/limits gives {"limits":[{"name","tier","algorithm","rate" ("100/min"),"count","period_ms",
  * "burst","shadow" (by the rules),"mode","keys","capacity","blocks","bytes","allowed","denied",
- * "never","shadow_denied","evicted","reclaimed","full_denied","full_allowed","missing","bans",
+ * "never","shadow_denied","evicted","reclaimed","full_denied","full_allowed","missing",
+ * "uncovered","bans",
  * "consistency" (local, exact, leased, synced),"degraded" (answers without the store)},...]}.
  * Each tier, and each different rate of overrides, is an item. The built-in limit "adhoc" is the
  * last item; its rate, count, period_ms and burst are null, because they come with each call.

@@ -98,15 +98,16 @@ static json_t *make_item(const struct weir_rules_limit *limit)
     static const char *const modes[] = {"local", "exact", "leased", "synced"};
     uint64_t degraded = limit->degraded[0] + limit->degraded[1] + limit->degraded[2];
     bool rated = limit->rate != NULL && limit->count != WEIR_UNLIMITED;
-    return json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:b, s:s, s:I, s:I, s:s, s:I}", "name",
-                     limit->name, "tier", limit->tier, "algorithm",
+    return json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:b, s:s, s:I, s:I, s:I, s:s, s:I}",
+                     "name", limit->name, "tier", limit->tier, "algorithm",
                      weir_algorithm_name(limit->algorithm), "rate", limit->rate, "count",
                      number_or_null(rated, limit->count), "period_ms",
                      number_or_null(rated, limit->period_ns / WEIR_MILLISECOND), "burst",
                      number_or_null(rated, limit->burst), "shadow", limit->shadow, "mode",
                      limit->shadow || limit->switched ? "shadow" : "enforce", "missing",
-                     (json_int_t)limit->missing, "bans", (json_int_t)limit->bans, "consistency",
-                     modes[limit->consistency & 3], "degraded", (json_int_t)degraded);
+                     (json_int_t)limit->missing, "uncovered", (json_int_t)limit->uncovered, "bans",
+                     (json_int_t)limit->bans, "consistency", modes[limit->consistency & 3],
+                     "degraded", (json_int_t)degraded);
 }
 
 static int list_one(void *arg, const struct weir_rules_limit *limit)

@@ -51,6 +51,10 @@ static const struct metric metrics[] = {
            {"never", LIMIT(stats.never)}, {"shadow_deny", LIMIT(stats.shadow_denied)}),
     ONE("weir_missing_key_total", OF_LIMIT, LIMIT(missing),
         "Requests that a limit applied to, but that had no value for its key."),
+    ONE("weir_missing_key_uncovered_total", OF_LIMIT, LIMIT(uncovered),
+        "Of weir_missing_key_total: requests that the limit skipped, and to which no other limit "
+        "of "
+        "its group applied."),
     ONE("weir_denials_not_logged_total", OF_LIMIT, LIMIT(left_out),
         "Denials of a limit with `log` that got no line in the log."),
     ONE("weir_table_keys", OF_LIMIT, LIMIT(stats.keys),

@@ -60,6 +60,7 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     add_words(&from->stats.allowed, &limit->stats.allowed,
               sizeof from->stats - offsetof(struct weir_stats, allowed));
     limit->missing += from->missing;
+    limit->uncovered += from->uncovered;
     limit->bans += from->bans;
     limit->bans_failed += from->bans_failed;
     limit->denials_evicted += from->denials_evicted;

@@ -12,6 +12,7 @@ struct limit_numbers {
     char name[WEIR_RULES_NAME];
     struct weir_stats stats;
     uint64_t missing;
+    uint64_t uncovered; /* as in struct weir_rules_limit */
     uint64_t bans;
     uint64_t bans_failed;
     uint64_t denials_evicted;

@@ -9,7 +9,7 @@
 
 #define MS WEIR_MILLISECOND
 
-const char *const answer_flag_names[ANSWER_FLAGS] = {"degraded", "shadow", "full"};
+const char *const answer_flag_names[ANSWER_FLAGS] = {"degraded", "shadow", "full", "missing"};
 const char *const answer_verdict_names[WEIR_NEVER + 1] = {
     [WEIR_ALLOW] = "allow", [WEIR_DENY] = "deny", [WEIR_NEVER] = "never"};
 
@@ -38,6 +38,14 @@ static int64_t retry_ms(const struct weir_answer *from)
     return to_signed(ms > 0 ? ms : 1);
 }
 
+unsigned answer_flags(unsigned flags)
+{
+    return ((flags & WEIR_FLAG_FULL) != 0 ? ANSWER_FULL : 0) |
+           ((flags & WEIR_FLAG_SHADOW) != 0 ? ANSWER_SHADOW : 0) |
+           ((flags & WEIR_FLAG_DEGRADED) != 0 ? ANSWER_DEGRADED : 0) |
+           ((flags & WEIR_FLAG_MISSING) != 0 ? ANSWER_MISSING : 0);
+}
+
 /* A key that is blocked without end gets the verdict NEVER. */
 static void from_engine(const struct weir_answer *from, int reason, struct answer *to)
 {
@@ -51,9 +59,7 @@ static void from_engine(const struct weir_answer *from, int reason, struct answe
     to->retry_after_ms = retry_ms(from);
     to->retry_after_ns = from->retry_after_ns;
     to->reset_after_ns = from->reset_after_ns;
-    to->flags = (from->flags & WEIR_FLAG_FULL) != 0 ? ANSWER_FULL : 0;
-    to->flags |= (from->flags & WEIR_FLAG_SHADOW) != 0 ? ANSWER_SHADOW : 0;
-    to->flags |= (from->flags & WEIR_FLAG_DEGRADED) != 0 ? ANSWER_DEGRADED : 0;
+    to->flags = from->flags != 0 ? answer_flags(from->flags) : 0;
     to->reservation[0] = 0;
     if (from->quota == WEIR_UNLIMITED) { /* no limit has decided, or one whose rate is unlimited */
         to->quota = 0;

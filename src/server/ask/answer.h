@@ -16,7 +16,8 @@
 #define ANSWER_DEGRADED 0x1u
 #define ANSWER_SHADOW 0x2u
 #define ANSWER_FULL 0x4u
-#define ANSWER_FLAGS 3
+#define ANSWER_MISSING 0x8u
+#define ANSWER_FLAGS 4
 
 extern const char *const answer_flag_names[ANSWER_FLAGS];
 extern const char *const answer_verdict_names[WEIR_NEVER + 1]; /* index: enum weir_verdict */
@@ -44,6 +45,9 @@ struct answer {
     char deny_message[WEIR_RULES_MESSAGE];
     struct weir_rules_shown shown;
 };
+
+/* Returns the ANSWER_... bits for WEIR_FLAG_... */
+unsigned answer_flags(unsigned flags);
 
 /* Makes the answer that a client may be told, if the limit is hidden: with the limit that may be
  * shown instead and its numbers, or with none. The times stay. */

@@ -141,8 +141,13 @@ enum {
     ANSWER_IS_FULL,
     ANSWER_REASON, /* enum weir_rules_reason plus 1 */
     ANSWER_RESERVATION,
-    ANSWER_BLOCKED
+    ANSWER_BLOCKED,
+    ANSWER_IS_MISSING
 };
+
+/* The field of each flag, in the order of answer_flag_names. */
+static const unsigned flag_fields[ANSWER_FLAGS] = {ANSWER_IS_DEGRADED, ANSWER_IS_SHADOW,
+                                                   ANSWER_IS_FULL, ANSWER_IS_MISSING};
 
 static void put_answer(struct buffer *to, const struct answer *a, unsigned operation)
 {
@@ -155,7 +160,7 @@ static void put_answer(struct buffer *to, const struct answer *a, unsigned opera
     protobuf_put_number(to, ANSWER_RESET_AFTER, a->reset_after_ms);
     protobuf_put_number(to, ANSWER_DELAY, a->delay_ms);
     for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
-        protobuf_put_number(to, ANSWER_IS_DEGRADED + i, a->flags >> i & 1);
+        protobuf_put_number(to, flag_fields[i], a->flags >> i & 1);
     }
     protobuf_put_number(to, ANSWER_REASON, (uint64_t)a->reason + 1);
     if (extra == EXTRA_RESERVATION) {

@@ -138,12 +138,22 @@ static int read_ask(const struct reading *r, struct text message)
 
 /* ---- responses ---- */
 
-/* Fields of RateLimitResponse, DescriptorStatus, RateLimit, Duration and HeaderValue. */
-enum { RESPONSE_CODE = 1, RESPONSE_STATUSES, RESPONSE_HEADERS, RESPONSE_RAW_BODY = 5 };
+/* Fields of RateLimitResponse, DescriptorStatus, RateLimit, Duration and HeaderValue; of Struct, its
+ * map, and Value. */
+enum {
+    RESPONSE_CODE = 1,
+    RESPONSE_STATUSES,
+    RESPONSE_HEADERS,
+    RESPONSE_RAW_BODY = 5,
+    RESPONSE_METADATA
+};
 enum { STATUS_CODE = 1, STATUS_LIMIT, STATUS_REMAINING, STATUS_RESET };
 enum { LIMIT_REQUESTS = 1, LIMIT_UNIT, LIMIT_NAME };
 enum { DURATION_SECONDS = 1 };
 enum { HEADER_KEY = 1, HEADER_VALUE };
+enum { STRUCT_FIELDS = 1 };
+enum { MAP_KEY = 1, MAP_VALUE };
+enum { VALUE_BOOL = 4 };
 
 static void put_status(struct buffer *to, const struct call_status *s, uint64_t now_ns)
 {
@@ -175,6 +185,23 @@ static void put_header(struct buffer *to, size_t number, struct text name, struc
     protobuf_end(to, header);
 }
 
+/* Puts the flags of the answer as members that are true. */
+static void put_metadata(struct buffer *to, unsigned flags)
+{
+    size_t metadata = protobuf_begin(to, RESPONSE_METADATA);
+    for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
+        if ((flags >> i & 1) != 0) {
+            size_t field = protobuf_begin(to, STRUCT_FIELDS);
+            protobuf_put_bytes(to, MAP_KEY, text_of(answer_flag_names[i]));
+            size_t value = protobuf_begin(to, MAP_VALUE);
+            protobuf_put_number(to, VALUE_BOOL, 1);
+            protobuf_end(to, value);
+            protobuf_end(to, field);
+        }
+    }
+    protobuf_end(to, metadata);
+}
+
 static void reply(struct grpc_call *call, const struct call *said)
 {
     int verdict = said->answer.answer.verdict;
@@ -186,6 +213,10 @@ static void reply(struct grpc_call *call, const struct call *said)
     (void)rls_each_field(call->connection->worker->server, said, put_header, to);
     if (verdict != WEIR_ALLOW) {
         protobuf_put_bytes(to, RESPONSE_RAW_BODY, text_of(said->answer.deny_message));
+    }
+    unsigned flags = answer_flags(said->answer.answer.flags);
+    if (flags != 0) {
+        put_metadata(to, flags);
     }
     grpc_reply(call, verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY);
 }

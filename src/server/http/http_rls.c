@@ -234,6 +234,21 @@ static void put_header(struct buffer *to, size_t number, struct text name, struc
     buffer_put(to, TEXT("}"));
 }
 
+/* Puts the flags of the answer as members that are true. */
+static void put_metadata(struct buffer *to, unsigned flags)
+{
+    const char *between = ",\"dynamicMetadata\":{";
+    for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
+        if ((flags >> i & 1) != 0) {
+            buffer_put(to, text_of(between));
+            http_put_string(to, text_of(answer_flag_names[i]));
+            buffer_put(to, TEXT(":true"));
+            between = ",";
+        }
+    }
+    buffer_put(to, flags != 0 ? TEXT("}") : TEXT(""));
+}
+
 static void reply(struct exchange *x, const struct call *call)
 {
     int verdict = call->answer.answer.verdict;
@@ -248,6 +263,7 @@ static void reply(struct exchange *x, const struct call *call)
     buffer_put(to, TEXT("]"));
     size_t headers = rls_each_field(x->server, call, put_header, to);
     buffer_put(to, headers > 0 ? TEXT("]") : TEXT(""));
+    put_metadata(to, answer_flags(call->answer.answer.flags));
     buffer_put(to, TEXT("}"));
     x->result = verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY;
     http_reply(x, verdict == WEIR_ALLOW ? 200 : 429, "application/json", NULL);

@@ -270,6 +270,14 @@ def an_admin_gives_units_back_to_any_limit_and_leaves_a_line_in_the_audit_log():
     w.close()
 
 
+def a_limit_of_the_rule_file_that_is_skipped_is_told_in_the_metadata():
+    w = World(FILES, rules="limits: [{name: login, when: {path: /login}, key: [ip], rate: 5/day}]\n")
+    assert dict(w.call("shop", "path=/login").dynamic_metadata) == {"missing": True}
+    assert not w.call("shop", "path=/login, ip=192.0.2.1").HasField("dynamic_metadata")
+    assert not w.call("shop", "user=x").HasField("dynamic_metadata")
+    w.close()
+
+
 # ---- other faces of the service ----
 
 def health_is_told_by_the_names_that_envoy_users_know():

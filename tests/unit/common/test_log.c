@@ -294,7 +294,7 @@ static void a_line_that_could_not_be_written_is_counted_in_the_next(void **state
 
 static void a_limited_line_comes_once_in_a_second_with_the_count_of_the_others(void **state)
 {
-    struct log_limit limit = {0, 0};
+    struct log_limit limit = {.next_ns = 0};
     uint64_t left_out = 99;
     assert_true(log_limit_due(&limit, 5000000000, &left_out));
     assert_int_equal(left_out, 0);
@@ -308,9 +308,19 @@ static void a_limited_line_comes_once_in_a_second_with_the_count_of_the_others(v
     assert_int_equal(left_out, 0);
 }
 
+static void a_place_may_ask_for_fewer_lines(void **state)
+{
+    struct log_limit limit = {.every_ns = 60000000000};
+    uint64_t left_out = 99;
+    assert_true(log_limit_due(&limit, 5000000000, &left_out));
+    assert_false(log_limit_due(&limit, 64999999999, &left_out));
+    assert_true(log_limit_due(&limit, 65000000000, &left_out));
+    assert_int_equal(left_out, 1);
+}
+
 static void a_limited_line_says_how_many_were_left_out(void **state)
 {
-    struct log_limit limit = {0, 0};
+    struct log_limit limit = {.next_ns = 0};
     begin(LOG_AS_TEXT, LOG_KEYS_CUT);
     limit.left_out = 12;
     LOG_LIMITED(&limit, LEVEL_DEBUG, "not at this level");
@@ -413,6 +423,7 @@ int main(void)
         cmocka_unit_test(a_line_that_could_not_be_written_is_counted_in_the_next),
         cmocka_unit_test(a_reader_who_stands_still_holds_up_nobody),
         cmocka_unit_test(a_limited_line_comes_once_in_a_second_with_the_count_of_the_others),
+        cmocka_unit_test(a_place_may_ask_for_fewer_lines),
         cmocka_unit_test(a_limited_line_says_how_many_were_left_out),
         cmocka_unit_test(lines_of_several_threads_never_mix),
         cmocka_unit_test(any_bytes_make_exactly_one_line_that_reads_back),
