@@ -75,7 +75,7 @@ uint64_t connection_count(const struct connection *c, uint64_t *most)
 {
     const struct worker *w = c->worker;
     bool client = connection_is_client(c->protocol);
-    *most = client ? w->server->options.connections : SERVER_ADMIN_CONNECTIONS;
+    *most = client ? w->server->options.connections : w->server->options.operators;
     return client ? load_relaxed(&w->server->connections)
                   : w->counts.open[PROTOCOL_ADMIN] + w->counts.open[PROTOCOL_METRICS] -
                         w->counts.streams;
@@ -217,8 +217,9 @@ static bool enter(struct connection *c)
     struct address room;
     struct text key = tally_client(&c->peer, &room);
     struct tally *tally = tally_of(c);
-    uint64_t most = connection_is_client(c->protocol) ? w->server->options.connections_per_address
-                                                      : SERVER_ADMIN_PER_ADDRESS;
+    const struct server_options *o = &w->server->options;
+    uint64_t most =
+        connection_is_client(c->protocol) ? o->connections_per_address : (o->operators + 1) / 2;
     most = most != 0 && c->peer.family != 0 ? most : UINT64_MAX;
     uint64_t count;
     assert(!c->closing); /* it would be counted for ever: connection_uncount() was called */

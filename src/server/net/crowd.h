@@ -11,8 +11,8 @@
  *   - that is idle: the server waits for its next request. One that is younger than CROWD_FRESH_MS,
  *     or has bytes that were not read yet, is spared: its request is on the way;
  *   - that is stalled: its client does not fetch the replies;
- *   - that is idle and was spared: first those without unread bytes. When clients connect so fast that all
- *     connections are fresh, the oldest of them has had the most time to send its request.
+ *   - that is idle and was spared, when clients connect so fast that all connections are fresh. First
+ *     goes one that has sent something, then one that has sent nothing, at last one with unread bytes.
  * A client could keep any number of connections in each of these states. Only connections that wait
  * for the store of a fleet, or for the delay of a limit, are never closed.
  *

@@ -57,20 +57,24 @@
 #define SERVER_HANDSHAKE_BYTES 81920u
 #define SERVER_IDLE_MS 300000 /* default: a connection may be silent this long */
 #define SERVER_REQUEST_MS                                                                          \
-    10000                           /* default: a request must end this soon; the first one after
+    10000                       /* default: a request must end this soon; the first one after
                                      * the connection was accepted */
-#define SERVER_WRITE_MS 10000       /* default: a client may fetch no replies this long */
-#define SERVER_LINGER_MS 1000       /* from the last reply until the client closes */
-#define SERVER_AGE_MS 50            /* age at which input is refused under overload */
-#define SERVER_HICCUP_MS 1000       /* input late twice within this time is overload */
-#define SERVER_RETRY_MS 1000        /* Retry-After of a 503 */
-#define SERVER_FIRST_MS 500         /* server_stop() waits this long for first requests */
-#define SERVER_DRAIN_MS 4000        /* server_stop() closes connections after this */
-#define SERVER_ADDRESS_MAX 128      /* bytes of a listener's address as text */
-#define SERVER_SOCKET_MODE 0660     /* default: of the files of unix sockets */
-#define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
-#define SERVER_ADMIN_PER_ADDRESS 32 /* of these, for one address */
-#define SERVER_STREAMS 128          /* streams of events, in addition to those */
+#define SERVER_WRITE_MS 10000   /* default: a client may fetch no replies this long */
+#define SERVER_LINGER_MS 1000   /* from the last reply until the client closes */
+#define SERVER_AGE_MS 50        /* age at which input is refused under overload */
+#define SERVER_HICCUP_MS 1000   /* input late twice within this time is overload */
+#define SERVER_RETRY_MS 1000    /* Retry-After of a 503 */
+#define SERVER_FIRST_MS 500     /* server_stop() waits this long for first requests */
+#define SERVER_DRAIN_MS 4000    /* server_stop() closes connections after this */
+#define SERVER_ADDRESS_MAX 128  /* bytes of a listener's address as text */
+#define SERVER_SOCKET_MODE 0660 /* default: of the files of unix sockets */
+/* Default: for operators, in addition to those of clients; half of them for one address. Who connects
+ * faster than this number in 100 ms closes connections of its own address before they can send anything
+ * (crowd.h). With fewer files than all bounds need, it is lowered to an eighth of them, but not below
+ * SERVER_ADMIN_LEAST. */
+#define SERVER_ADMIN_CONNECTIONS 1024
+#define SERVER_ADMIN_LEAST 64
+#define SERVER_STREAMS 128               /* streams of events, in addition to those */
 #define SERVER_STREAM_BYTES (256u << 10) /* events that one client has not fetched yet */
 #define SERVER_SAMPLE_MS 1000            /* default: between two samples (server/admin/sample.h) */
 #define SERVER_RESERVE 16      /* beyond each of the two bounds, half of it for health checks */
@@ -143,6 +147,7 @@ struct server_options {
     const struct protocol *speaks[PROTOCOLS]; /* what is spoken there; NULL: what its name says */
     unsigned threads;                         /* 0: as many as processors_allowed() says */
     unsigned connections; /* most clients of all threads; lowered to fit RLIMIT_NOFILE */
+    unsigned operators;   /* the same for operators; 0: SERVER_ADMIN_CONNECTIONS */
     bool inline_commands;
     uint64_t adhoc_keys;  /* capacity for CL.THROTTLE; 0: off */
     int adhoc_on_full;    /* enum weir_on_full */
