@@ -10,8 +10,9 @@
  *   dropped  {"why"}: the stream ends now
  *
  * Streams have bounds of their own: SERVER_STREAMS of them, outside of those for other connections of
- * operators, without a time after which they end. When all are taken, the address that has the most
- * gives one up for a client of an address that has at least two fewer. A client that leaves SERVER_STREAM_BYTES unfetched
+ * operators, without a time after which they end. When all are taken, one of a lower role gives way to
+ * one of a higher role. Otherwise the address that has the most gives one up for a client of an address
+ * that has at least two fewer, but never one of a higher role. A client that leaves SERVER_STREAM_BYTES unfetched
  * is dropped. So is one whose role has changed because the secrets were reloaded. When the server
  * ends, the streams are closed at once.
  */

@@ -104,6 +104,7 @@ static void leave_crowd(struct connection *c)
 void connection_stream(struct connection *c)
 {
     int bytes = STREAM_KERNEL_BYTES;
+    assert(!c->closing); /* it would be counted for ever */
     (void)uv_send_buffer_size(&c->uv.handle, &bytes);
     leave_crowd(c);
     c->beyond = false;
