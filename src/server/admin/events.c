@@ -123,11 +123,12 @@ static size_t end_of_address(struct connection *const *all, size_t count, size_t
 }
 
 /*
- * Returns the stream that makes room for one of `c` with this role, or NULL: of the address that has
- * the most, the oldest one of its lowest role. It has a lower role than the new one, so that nobody
- * without the secret keeps an operator of the same address out. Otherwise it has the same role, and
- * its address at least two more than that of `c`: one client cannot keep the pool from others, and
- * two clients never take turns in ending each other's streams. A higher role never makes room.
+ * Returns the stream that makes room for one of `c` with this role, or NULL: of the address that
+ * has the most, the oldest one of its lowest role. It has a lower role than the new one, so that
+ * nobody without the secret keeps an operator of the same address out. Otherwise it has the same
+ * role, and its address at least two more than that of `c`: one client cannot keep the pool from
+ * others, and two clients never take turns in ending each other's streams. A higher role never
+ * makes room.
  */
 static struct connection *find_room(struct connection *const *all, size_t count,
                                     const struct connection *c, enum role role)

@@ -193,15 +193,15 @@ static bool waits_for_refusal(const struct connection *c)
     return c->pending.count > 0 && c->pending.first->refusal && !c->beyond;
 }
 
-/* Returns whether the server waits for the client's next request. A health check that has part of the
- * reserve keeps it until its deadline: otherwise it would have to make room for the next one. */
+/* Returns whether the server waits for the client's next request. A health check that has part of
+ * the reserve keeps it until its deadline: otherwise it would make room for the next one. */
 static bool is_idle(const struct connection *c)
 {
     return !c->writing && c->pending.count == 0 && !c->beyond;
 }
 
-/* The loop reads all that has arrived in each turn. So a client cannot keep bytes unread, and when this
- * is asked, in nearly all cases, the first connection has none. */
+/* The loop reads all that has arrived in each turn. So a client cannot keep bytes unread, and when
+ * this is asked, in nearly all cases, the first connection has none. */
 static bool is_silent(const struct connection *c)
 {
     return is_idle(c) && connection_unread(c) == 0;
@@ -224,7 +224,7 @@ static bool is_stalled(const struct connection *c)
     return c->writing && c->pending.count == 0 && !c->beyond;
 }
 
-/* Returns the oldest connection of a group that may be closed. *looks is how many may be looked at. */
+/* Returns the oldest connection of a group that may be closed, among the next *looks. */
 static struct connection *oldest_of(const struct crowd_group *g, may_close_fn may_close,
                                     unsigned *looks)
 {

@@ -50,10 +50,10 @@
 #define SERVER_SEALED_BYTES(n) ((n) + (n) / 64 + 1024u) /* most that TLS makes of n bytes */
 #define SERVER_THREAD_OUTPUT_BYTES                                                                 \
     (64u << 20) /* the same for a thread; beyond twice this some connections are closed (crowd.h) */
-/* Incomplete requests and handshakes of a thread; beyond this some connections are closed (crowd.h). */
+/* Incomplete requests and handshakes of a thread; beyond this some are closed (crowd.h). */
 #define SERVER_THREAD_INPUT_BYTES (64u << 20)
-/* What an unfinished handshake of TLS counts there. Measured with OpenSSL 3.0: 41 KB while the client
- * is silent, 44 KB after its hello, 72 KB while a record of 16 KB is incomplete (test_handshakes.c). */
+/* What an unfinished handshake of TLS counts there. Measured with OpenSSL 3.0: 41 KB while the
+ * client is silent, 44 KB after its hello, 72 KB while a record of 16 KB is incomplete. */
 #define SERVER_HANDSHAKE_BYTES 81920u
 #define SERVER_IDLE_MS 300000 /* default: a connection may be silent this long */
 #define SERVER_REQUEST_MS                                                                          \
@@ -68,10 +68,10 @@
 #define SERVER_DRAIN_MS 4000    /* server_stop() closes connections after this */
 #define SERVER_ADDRESS_MAX 128  /* bytes of a listener's address as text */
 #define SERVER_SOCKET_MODE 0660 /* default: of the files of unix sockets */
-/* Default: for operators, in addition to those of clients; half of them for one address. Who connects
- * faster than this number in 100 ms closes connections of its own address before they can send anything
- * (crowd.h). With fewer files than all bounds need, it is lowered to an eighth of them, but not below
- * SERVER_ADMIN_LEAST. */
+/* Default: connections of operators, in addition to those of clients; half of them are for one
+ * address. Many, because a client that connects again and again replaces each connection of its
+ * address as soon as it has taken all places (crowd.h): an operator beside it needs that time to
+ * send a request. Where files are short, an eighth of those, at least SERVER_ADMIN_LEAST. */
 #define SERVER_ADMIN_CONNECTIONS 1024
 #define SERVER_ADMIN_LEAST 64
 #define SERVER_STREAMS 128               /* streams of events, in addition to those */
@@ -199,8 +199,8 @@ struct server_fleet {
     int (*share)(struct weir_fleet *fleet, unsigned places, struct weir_error *error);
     /* Called before the loop runs. *where is for remote_ops.ask. Returns 0 or WEIR_E... */
     int (*open)(struct weir_fleet *fleet, uv_loop_t *loop, void **where, struct weir_error *error);
-    /* Answers all pending questions, at once or by their deadlines, then frees `where`. Called on the
-     * loop's thread, or when the loop does not run. */
+    /* Answers all pending questions, at once or by their deadlines, then frees `where`. Called on
+     * the loop's thread, or when the loop does not run. */
     void (*close)(void *where);
     /* Called on the same thread, before close(). From now on the fleet takes no units in advance,
      * and it gives back those it has; returns how many milliseconds that may take. */
@@ -265,8 +265,8 @@ int server_start(struct server *server, struct weir_error *error);
 
 /*
  * Reads the rules, the secrets and the certificate again, and logs the result. Each of them is
- * replaced only if it could be read. Returns 0, or WEIR_E... if one stays as it was; error may be NULL. May be
- * called from any thread.
+ * replaced only if it could be read. Returns 0, or WEIR_E... if one stays as it was; error may be
+ * NULL. May be called from any thread.
  */
 int server_reload(struct server *server, struct weir_error *error);
 

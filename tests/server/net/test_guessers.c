@@ -144,7 +144,7 @@ static void gather(void)
     orders = ends[1];
 }
 
-/* Lets the crowd do this, and waits until the listener has refused or closed some, or has them all. */
+/* Lets the crowd do this, and waits until the listener has accepted as many connections. */
 static void let_them(enum deed deed, unsigned n, enum server_protocol listener)
 {
     const char *port = strrchr(world.address[listener], ':') + 1;

@@ -218,8 +218,8 @@ static void make_hello(void)
     buffer_finish(&plain);
 }
 
-/* Begins handshakes: silent ones, some with the first bytes of a record, some with all of a ClientHello
- * to which the server replies. */
+/* Begins handshakes: silent ones, some with the first bytes of a record, some with all of a
+ * ClientHello to which the server replies. */
 static void begin_handshakes(unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -386,14 +386,20 @@ static uint64_t measure(struct tls_context *context, struct text sent)
 
 static void a_handshake_holds_no_more_than_it_counts(void **state)
 {
-    static const char record[] = "\x16\x03\x01\x40"; /* of 16 KB, which do not come */
+    static const char record[] = "\x16\x03\x01\x40";        /* of 16 KB, which do not come */
+    static const char large[] = "\x16\x03\x01\0\4\1\0\x40"; /* the largest hello announced */
+    static const char two[] = "\x16\x03\x01\0\4\1\0\x40\0\x16\x03\x01\x40"; /* in a second record */
     struct tls_options o = {.server = true,
                             .cert = certificates_path(&files, "server.crt"),
                             .key = certificates_path(&files, "server.key")};
     struct tls_context *context;
     struct weir_error error;
-    const struct text sent[] = {
-        TEXT(""), {"\x16", 1}, {record, sizeof record}, buffer_text(&hello)};
+    const struct text sent[] = {TEXT(""),
+                                {"\x16", 1},
+                                {record, sizeof record},
+                                buffer_text(&hello),
+                                {large, sizeof large},
+                                {two, sizeof two}};
     assert_int_equal(tls_context_create(&context, &o, &error), 0);
     (void)measure(context, buffer_text(&hello)); /* what all sessions share */
     for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {
