@@ -210,6 +210,17 @@ static bool find_room(struct connection *c)
     return open <= most + SERVER_RESERVE;
 }
 
+/* Returns the bound on connections of one address; 0: there is none. */
+static uint64_t most_of_address(const struct connection *c)
+{
+    const struct server_options *o = &c->worker->server->options;
+    if (connection_is_client(c->protocol)) {
+        return o->connections_per_address;
+    }
+    uint64_t half = (o->operators + 1) / 2;
+    return half < SERVER_ADMIN_PER_ADDRESS ? half : SERVER_ADMIN_PER_ADDRESS;
+}
+
 /* Counts the connection for its address. If the address has as many as it may, its oldest one that
  * may be closed makes room. Returns false if it has none. */
 static bool enter(struct connection *c)
@@ -218,9 +229,7 @@ static bool enter(struct connection *c)
     struct address room;
     struct text key = tally_client(&c->peer, &room);
     struct tally *tally = tally_of(c);
-    const struct server_options *o = &w->server->options;
-    uint64_t most =
-        connection_is_client(c->protocol) ? o->connections_per_address : (o->operators + 1) / 2;
+    uint64_t most = most_of_address(c);
     most = most != 0 && c->peer.family != 0 ? most : UINT64_MAX;
     uint64_t count;
     assert(!c->closing); /* it would be counted for ever: connection_uncount() was called */

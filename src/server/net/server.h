@@ -68,11 +68,12 @@
 #define SERVER_DRAIN_MS 4000    /* server_stop() closes connections after this */
 #define SERVER_ADDRESS_MAX 128  /* bytes of a listener's address as text */
 #define SERVER_SOCKET_MODE 0660 /* default: of the files of unix sockets */
-/* Default: connections of operators, in addition to those of clients; half of them are for one
- * address. Many, because a client that connects again and again replaces each connection of its
- * address as soon as it has taken all places (crowd.h): an operator beside it needs that time to
- * send a request. Where files are short, an eighth of those, at least SERVER_ADMIN_LEAST. */
+/* Default: connections of operators, in addition to those of clients. Many, because a client that
+ * connects again and again replaces each connection of its address as soon as it has taken all
+ * places (crowd.h): an operator beside it needs that time to send a request. Where files are short,
+ * an eighth of those, at least SERVER_ADMIN_LEAST. */
 #define SERVER_ADMIN_CONNECTIONS 1024
+#define SERVER_ADMIN_PER_ADDRESS 512 /* of these, for one address; not more than half of them */
 #define SERVER_ADMIN_LEAST 64
 #define SERVER_STREAMS 128               /* streams of events, in addition to those */
 #define SERVER_STREAM_BYTES (256u << 10) /* events that one client has not fetched yet */
