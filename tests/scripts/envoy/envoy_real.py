@@ -304,7 +304,7 @@ class Guide:
             tree = yaml.safe_load(config)
             change(manager_of(tree)["route_config"]["virtual_hosts"][0])
             config = json.dumps(tree)
-        self.envoy = Envoy(re.sub(r"(\"?timeout\"?: \"?)0.05s", r"\g<1>30s", config), self.world.folder, [ports[10000]])
+        self.envoy = Envoy(re.sub(r"(timeout\"?: \"?)0\.\d+s", r"\g<1>30s", config), self.world.folder, [ports[10000]])
         self.port = ports[10000]
 
     def attack(self, origin):
