@@ -45,7 +45,7 @@ def link(server, secret=SECRET):
 
 
 class Browser:
-    def __init__(self, width=1280, height=900, dark=False, still=False, trusting=False):
+    def __init__(self, width=1280, height=900, dark=False, still=False, trusting=False, here=None):
         options = webdriver.ChromeOptions()
         options.binary_location = shutil.which("chromium")
         self.profile = tempfile.mkdtemp()
@@ -58,6 +58,8 @@ class Browser:
             words.append("--force-prefers-reduced-motion")
         if trusting:
             words.append("--ignore-certificate-errors")  # of a CA that the test has made
+        if here:
+            words.append("--host-resolver-rules=MAP %s 127.0.0.1" % here)  # a name of another site that points here
         for word in words:
             options.add_argument(word)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})

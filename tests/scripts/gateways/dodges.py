@@ -2,7 +2,8 @@
 the gateway and weir run as the page prints them, an application of this module is behind them, and for each dodge the check
 is the same: what reaches the application as the limited endpoint has been counted by the limit.
 
-    python3 dodges.py FRONT ORIGIN      attacks the gateway at FRONT (HOST:PORT); the application listens at ORIGIN
+    python3 dodges.py FRONT ORIGIN [logins]     attacks the gateway at FRONT (HOST:PORT), or only its limit for /login; the
+                                                application listens at ORIGIN
 
 The rule files of the pages have the same three limits: 5 a minute for each address at /login, for each user, and for each
 address at all paths. A dodge for /login is sent more often than the quota, then the plain request: together no more may
@@ -366,4 +367,9 @@ def address_of(text):
 
 
 if __name__ == "__main__":
-    Attack(Front(address_of(sys.argv[1]), Origin(*address_of(sys.argv[2])))).run()
+    ATTACK = Attack(Front(address_of(sys.argv[1]), Origin(*address_of(sys.argv[2]))))
+    if sys.argv[3:] == ["logins"]:
+        ATTACK.logins()
+        ATTACK.done()
+    else:
+        ATTACK.run()

@@ -72,7 +72,8 @@ awk -v here="$dir/here" -v denied="$dir/denied" '
     /if \(\$weir_retry = ""\)/ { put(denied); skip = 3 }
     skip > 0 { skip--; next }
     { print }
-    END { exit seen != 2 }' "$dir/site.whole" >"$dir/site.conf" || die "the other lines have no place"
+    END { exit seen != 2 }' "$dir/site.whole" >"$dir/site.429" || die "the other lines have no place"
+cp "$dir/site.429" "$dir/site.conf"
 start_weir --client-field x-forwarded-for
 start_nginx
 check_limits fields
@@ -140,3 +141,7 @@ stop_nginx
 stop_weir
 
 attack nginx.md start_nginx
+stop_nginx
+stop_weir
+cp "$dir/site.429" "$dir/site.conf"
+options='' attack nginx.md start_nginx

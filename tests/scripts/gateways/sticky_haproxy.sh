@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154  # dir, host, site, pid are set in proxy.sh
 # docs/guide/gateways/sticky.md against HAProxy and three weir nodes: a client stays where it is, and only those of a node
 # that is killed move.
-# test-timeout: 300
+# test-timeout: 600
 . "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"
 . "$WEIR_SOURCE_DIR/tests/support/scripts/sticky.sh"
 PATH=$PATH:/usr/sbin
@@ -44,3 +44,4 @@ check_sticky
 
 start_node 2 --client-field x-forwarded-for
 check_return
+attack_sticky haproxy.md

@@ -2,7 +2,7 @@
 # shellcheck disable=SC2154  # dir, host, site, pid are set in proxy.sh
 # docs/guide/gateways/sticky.md against nginx and three weir nodes: a client stays where it is, and only those of a node
 # that is killed move.
-# test-timeout: 300
+# test-timeout: 600
 . "$WEIR_SOURCE_DIR/tests/support/scripts/proxy.sh"
 . "$WEIR_SOURCE_DIR/tests/support/scripts/sticky.sh"
 PATH=$PATH:/usr/sbin
@@ -41,3 +41,4 @@ check_sticky
 
 start_node 2 --auth-deny-status 403 --client-field x-forwarded-for
 check_return
+attack_sticky nginx.md

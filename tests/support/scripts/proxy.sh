@@ -183,8 +183,17 @@ check_keep_alive() {
     [ "$found" -le "$before" ] || die "$((found - before)) more connections to weir for 50 requests"
 }
 
-# attack DOCUMENT COMMAND...: the recipe with the rule file and the options that the document prints, and every dodge. The
-# command starts the proxy. The application is now that of dodges.py.
+# dodges NAME ARGUMENT...: sends every dodge to the proxy. The application is now that of dodges.py.
+dodges() {
+    attacked=$1
+    shift
+    python3 -B "$WEIR_SOURCE_DIR/tests/scripts/gateways/dodges.py" "$site" "$host:9000" "$@" >"$dir/dodges.err" 2>&1 ||
+        die "$attacked: a client gets past its limits"
+    cat "$dir/dodges.err"
+}
+
+# attack DOCUMENT COMMAND...: the recipe with the rule file and the options that the document prints, or with $options
+# instead of these, and every dodge. The command starts the proxy.
 attack() {
     document=$1
     shift
@@ -192,10 +201,8 @@ attack() {
     recipe "$document" yaml >"$dir/weir.yaml"
     recipe "$document" sh | sed -n 's/^weir serve --config weir.yaml --http [^ ]*//p' >"$dir/options"
     [ "$(wc -l <"$dir/options")" = 1 ] || die "$document does not say how to start weir"
-    # shellcheck disable=SC2046  # words on purpose
-    start_weir $(cat "$dir/options")
+    # shellcheck disable=SC2046,SC2086  # words on purpose
+    start_weir ${options-$(cat "$dir/options")}
     "$@"
-    python3 -B "$WEIR_SOURCE_DIR/tests/scripts/gateways/dodges.py" "$site" "$host:9000" >"$dir/dodges.err" 2>&1 ||
-        die "$document: a client gets past its limits"
-    cat "$dir/dodges.err"
+    dodges "$document"
 }

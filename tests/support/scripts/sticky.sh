@@ -80,3 +80,20 @@ has_returned() {
     ask "127.0.4.$moved" /page
     [ "$(answered_by)" = node2 ]
 }
+
+# attack_sticky DOCUMENT: every dodge for /login, with the rule file of the document. The nodes read it while they run: a node
+# that were restarted would have other clients for a while. Limits by user are counted by each node here.
+attack_sticky() {
+    recipe "$1" yaml >"$dir/attacked.yaml"
+    for n in $nodes; do
+        cp "$dir/attacked.yaml" "$dir/weir$n.yaml"
+        eval "kill -HUP \$node_pid$n"
+        until_true has_new_rules "$n"
+    done
+    kill -KILL "$origin_pid"
+    dodges "$1 with sticky.md" logins
+}
+has_new_rules() {
+    curl -s -o "$dir/body" -D "$dir/head" -H 'X-Forwarded-For: 127.0.0.2' "http://$host:808$1/v1/auth"
+    field ratelimit-policy | grep -q '^"address"'
+}
