@@ -4,7 +4,8 @@
 import subprocess, sys
 from browser import WEIR, Browser, link, serve, stories, until
 
-RULES = """limits:
+RULES = """attributes: {user: request, tier: request}
+limits:
   - name: login
     when: {method: POST, path: /login}
     key: [ip]
