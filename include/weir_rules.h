@@ -460,6 +460,9 @@ struct weir_rules_found {
     int hidden;         /* as in struct weir_rules_answer */
     uint64_t log_count; /* these two as in struct weir_rules_denial */
     uint64_t log_period_ns;
+    struct weir_rules_value cost_attribute; /* the limit takes its cost from this attribute, and a
+                                               key has none: the caller has to know it; len 0:
+                                               none */
 };
 
 /*

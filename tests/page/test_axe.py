@@ -41,7 +41,7 @@ def no_view_has_a_serious_finding_light_or_dark():
                 until("an answer", lambda: "HTTP/1.1" in B.text())
                 B.fill(".editor-area", "limits:\n  - {name: x, rate: often}\n")
                 B.sees("line 2")
-                B.fill(".editor-area", "limits:\n  - {name: x, key: [user], rate: 1/s}\n")
+                B.fill(".editor-area", "limits:\n  - {name: x, key: [ip], rate: 1/s}\n")
                 B.sees("no problems")
             if name == "keys":
                 B.js("location.hash = '#/keys?path=/search/cats&user=alice'")

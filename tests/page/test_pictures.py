@@ -5,7 +5,8 @@ import subprocess, sys
 from browser import WEIR, Browser, link, serve, stories, until
 
 # Quotas by the hour: however slowly a busy machine asks, none refills before alice has met its end.
-RULES = """limits:
+RULES = """attributes: {user: request, tier: request}
+limits:
   - name: login
     when: {method: POST, path: /login}
     key: [ip]

@@ -88,6 +88,19 @@ for warned in $(cd "$dir/config" && grep -l '/v1/auth cannot send' "$golden"/*.e
 done
 [ $pasted -gt 5 ] || failed=1
 
+# The shipped rules have no warning, also if their users come from a gateway's field, as their comments suggest.
+for shipped in examples/rules.yaml packaging/weir.yaml src/cli/serve/serve_example.yaml; do
+    sed "s/user: request/user: ['header:X-User-Id', request]/" "$WEIR_SOURCE_DIR/$shipped" >"$dir/config/field.yaml"
+    for file in "$WEIR_SOURCE_DIR/$shipped" "$dir/config/field.yaml"; do
+        "$weir" config check "$file" >"$dir/out" 2>"$dir/err" || failed=1
+        if [ -s "$dir/err" ] || ! grep -q 'callers must send: .*tier' "$dir/out"; then
+            echo "$shipped: $(cat "$dir/err" "$dir/out")" >&2
+            failed=1
+        fi
+    done
+    grep -q 'header:X-User-Id' "$dir/config/field.yaml" || failed=1
+done
+
 # Which attributes only callers can give: those of good rules, with and without a section `attributes`.
 sent() {
     (cd "$dir/config" && "$weir" config check "$1" 2>/dev/null) | sed -n '2,$p' >"$dir/out"

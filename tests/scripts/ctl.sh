@@ -92,6 +92,8 @@ ctl 2 --secret-file "$dir/empty" status
 complains "expected 1 to 1024"
 
 start --http 127.0.0.1:0 --admin 127.0.0.1:0
+unsent="/v1/auth cannot send 'user' and 'tier'; add attributes: {user: 'header:X-User-Id', tier: 'header:X-Tier'}"
+grep -Fq "warning: limit 'api', limit 'search': $unsent" "$dir/err" || die "no warning of what gateways cannot send"
 check() { # check KEY: the status of a check of api
     curl -s -m 10 -o /dev/null -w '%{http_code}' -d "{\"limit\":\"api\",\"key\":\"$1\"}" "$http/v1/check"
 }
@@ -183,6 +185,7 @@ complains "not UTF-8"
 printf 'name: new\nkey: [user]\nrate: 7/min\n' >"$dir/new.yaml"
 ctl 0 put "$dir/new.yaml"
 says '^new: added until the next reload or restart$'
+complains_once "limit 'new': /v1/auth cannot send 'user'; add"
 echo '{"name": "new", "key": ["user"], "rate": "8/min"}' | timeout 60 "$weir" ctl --admin "$admin" put - >"$dir/said" 2>"$dir/complaint" || die "put -"
 says '^new: replaced until the next reload or restart$'
 ctl 0 limits new
@@ -243,6 +246,7 @@ ctl 0 mode enforce api
 # reload: the messages, and an exit status that says whether the new rules count
 ctl 0 reload
 says '^reloaded: generation [0-9]+$'
+complains_once "limit 'api', limit 'search': $unsent"
 cp "$dir/rules.yaml" "$dir/good.yaml"
 echo 'limits: [{name: api, key: [user], rate: often, mood: bad}]' >"$dir/rules.yaml"
 ctl 1 reload
@@ -286,6 +290,7 @@ printf 'one-check\n' >"$dir/check"
 printf '\nold-admin\none-admin\n' >"$dir/admin"
 chmod 600 "$dir/check" "$dir/admin"
 start --http off --admin "unix:$dir/socket" --check-secrets "$dir/check" --admin-secrets "$dir/admin"
+if grep -Fq '/v1/auth' "$dir/err"; then die "a warning about gateways without a listener for them"; fi
 ctl 1 status
 complains "(401)"
 complains "--secret-file FILE or WEIR_ADMIN_SECRET"

@@ -25,6 +25,7 @@ RULES = """
 limits:
   - {name: api, when: {path: /api/**}, key: [user], rate: 100/day}
   - {name: few, key: [who], rate: 3/day, when: {path: /few}}
+  - {name: llm, key: [user], rate: 1000/day, when: {path: /chat}, cost: 'attribute:tokens'}
 """
 LISTEN = ("--resp", "off", "--http", "off", "--admin", "off", "--grpc", "127.0.0.1:0")
 
@@ -145,6 +146,11 @@ def bad_requests_get_the_status_and_the_reason():
             lambda: w.limiter.Check(v1.CheckRequest(limit="few", key=["a"] * 9), timeout=PATIENCE))
     refused(bad, "UTF-8 without NUL",
             lambda: w.limiter.Check(v1.CheckRequest(limit="few", key=["a\0b"]), timeout=PATIENCE))
+    for call, request in ((w.limiter.Check, v1.CheckRequest), (w.limiter.Peek, v1.PeekRequest),
+                          (w.limiter.Reserve, v1.ReserveRequest)):
+        refused(bad, "limit 'llm' takes its cost from the attribute 'tokens'",
+                lambda: call(request(limit="llm", key=["ann"]), timeout=PATIENCE))
+        assert call(request(limit="llm", key=["ann"], cost=5), timeout=PATIENCE).verdict == v1.VERDICT_ALLOW
     check = "/weir.v1.Limiter/Check"
     refused(bad, "limit: expected UTF-8 without NUL", lambda: w.raw(check, b"\x0a\x02\xff\xfe"))
     refused(bad, "cost: expected a number", lambda: w.raw(check, b"\x22\x01a"))

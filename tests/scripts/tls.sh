@@ -186,7 +186,7 @@ start --http 0.0.0.0:0 --insecure --tls-cert "$dir/server.crt" --tls-key "$dir/s
 stop
 printf 'server: {http: "0.0.0.0:8080"}\nlimits: [{name: api, key: [user], rate: 1/s}]\n' >"$dir/open.yaml"
 has "$("$weir" config check "$dir/open.yaml" 2>&1)" "warning: found http at '0.0.0.0:8080' without TLS"
-printf 'server: {http: "0.0.0.0:8080", tls: {cert: server.crt, key: server.key}}\nlimits: [{name: api, key: [user], rate: 1/s}]\n' \
+printf 'server: {http: "0.0.0.0:8080", tls: {cert: server.crt, key: server.key}}\nlimits: [{name: api, key: [ip], rate: 1/s}]\n' \
     >"$dir/sealed.yaml"
 is "$("$weir" config check "$dir/sealed.yaml" 2>&1 | grep -c warning || true)" 0
 printf 'server: {tls: {cert: server.crt, key: operator.key}}\nlimits: [{name: api, key: [user], rate: 1/s}]\n' >"$dir/wrong.yaml"

@@ -452,11 +452,15 @@ void config_compare(const struct config *old, const struct config *next, const c
                     struct problems *problems);
 
 /*
- * Warns of each limit whose key has a part that clients write, in a header or the query, so that a
- * client can make up a new key for each request (only an operator can know whether a gateway
- * prevents that), unless a limit by address bounds it; of each limit that no request reaches, of a name in braces that no attribute
- * takes, of each leaky_bucket that can delay requests by more than server.hold_max, and, unless
- * server.http is off, of attributes that are not declared. `name` is the path of the rules.
+ * Warns of rules that are read without error but probably do not do what was meant. `name` is the
+ * path of the rules. It warns of
+ *   - each limit whose key has a part that clients write, in a header or the query, so that a client
+ *     can make up a new key for each request, unless a limit by address bounds that; only an operator
+ *     can know whether a gateway prevents it,
+ *   - each limit that no request reaches,
+ *   - a name in braces that no attribute takes,
+ *   - each leaky_bucket that can delay requests by more than server.hold_max,
+ *   - unless server.http is off, attributes that are not declared.
  */
 void config_warn(const struct config *config, const char *name, struct problems *problems);
 

@@ -216,8 +216,10 @@ static const struct field limit_fields[] = {
      "the number of keys in use that are never forgotten", &type_count, LIMIT(base.max_keys),
      .initial = "100k", .least = 1, .applies = setting_has_keys},
     {"cost", "a count of at least 1, or attribute:NAME",
-     "units that a request takes; attribute:NAME reads them from the request", &type_cost, 0,
-     .unset = "the cost that the request states, or 1", .least = 1, .applies = has_cost},
+     "units that a request takes; attribute:NAME reads them from the request, and a question "
+     "about a key must give them",
+     &type_cost, 0, .unset = "the cost that the request states, or 1", .least = 1,
+     .applies = has_cost},
     {"tiers", "a map of tiers", "other numbers for each value of an attribute", &type_tiers,
      LIMIT(tiers), .unset = "none"},
     {"overrides", "{by: ATTRIBUTE, file: PATH}",

@@ -284,10 +284,10 @@ static bool has_address_beside(const struct config *config, const bool *bounds,
 }
 
 /*
- * Warns of limits whose key clients can make up: one such part is enough, because each of its values
- * makes a new key, also together with the address. A part that is given prevents that: a request
- * without it does not meet the limit. A limit by address beside it bounds what made-up values gain,
- * but then a client may still get others banned, unless the address is in the key.
+ * Warns of limits whose key clients can make up: one such part is enough, because each of its
+ * values makes a new key, also together with the address. A part that is given prevents that: a
+ * request without it does not meet the limit. A limit by address beside it bounds what made-up
+ * values gain, but then a client may still get others banned, unless the address is in the key.
  */
 static void warn_of_written(const struct config *config, struct problems *problems)
 {

@@ -134,7 +134,9 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
                  .consistency = variant->holder->remote != NULL ? rule->mode : REMOTE_LOCAL,
                  .hidden = !rule->config->expose,
                  .log_count = rule->config->log.denied.count,
-                 .log_period_ns = rule->config->log.denied.period_ns},
+                 .log_period_ns = rule->config->log.denied.period_ns,
+                 .cost_attribute = {rule->config->cost_attribute.at,
+                                    rule->config->cost_attribute.len}},
         .remote = variant->holder->remote,
         .shard = {shard_len > 0 ? shard : NULL, shard_len},
         .kind = variant->kind};

@@ -109,6 +109,20 @@ static int ask_fleet(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct 
                           : WEIR_ENOMEM;
 }
 
+int key_cost(const struct key_ask *k, uint64_t given, uint64_t *cost, struct weir_error *error)
+{
+    struct text limit = {k->limit.at, k->limit.len};
+    struct text attribute = {k->found.told.cost_attribute.at, k->found.told.cost_attribute.len};
+    uint64_t own = k->found.told.cost != 0 ? k->found.told.cost : 1;
+    *cost = given != 0 ? given : own;
+    return given != 0 || attribute.len == 0
+               ? 0
+               : fail(error, WEIR_EINVAL,
+                      "limit '%.*s' takes its cost from the attribute '%.*s': give a cost with the "
+                      "key, or ask with attributes",
+                      TEXT_ARGS(limit), TEXT_ARGS(attribute));
+}
+
 int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_step_fn step)
 {
     struct remote_answer said;
@@ -185,6 +199,7 @@ int key_begin_again(struct asker *asker, const struct key_memory *of, key_begin_
     int e = begin(k);
     if (e == ANSWER_LATER) { /* nothing has been answered yet */
         k->answer = &k->pending->answer;
+        k->found.told.cost_attribute = (struct weir_rules_value){NULL, 0}; /* of these rules */
         if (of->found.told.limit != NULL) { /* the server keeps the built-in one */
             weir_rules_limit_keep(of->found.told.limit);
             k->pending->kept = true;

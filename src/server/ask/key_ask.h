@@ -92,11 +92,12 @@ static inline unsigned key_flags(const struct key_ask *k)
 /* Forgets the denials of the key that the limit's ban has counted on this node. */
 void key_forget_denials(const struct key_ask *k, struct weir_rules *rules);
 
-/* Returns the cost of a question that names none. */
-static inline uint64_t key_own_cost(const struct key_ask *k)
-{
-    return k->found.told.cost != 0 ? k->found.told.cost : 1;
-}
+/*
+ * Sets *cost to that of a question: what was given or, if that is 0, the limit's own cost, or 1.
+ * Refuses to charge 1 for a limit whose cost is an attribute, because a question about a key has no
+ * attributes: WEIR_EINVAL. Called by a key_begin_fn.
+ */
+int key_cost(const struct key_ask *k, uint64_t given, uint64_t *cost, struct weir_error *error);
 
 /* Returns how many parts the key of a limit has, also of the built-in one; or WEIR_ENOLIMIT. */
 int key_parts(struct server *server, struct text limit);

@@ -28,14 +28,18 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
                   .kind = ASK_TEXT,
                   .about = "for limits with tiers; default: the limit's default tier"},
     [ASK_COST] = {"cost", ASK_NUMBER, .least = 1, .most = UINT64_MAX,
-                  .about = "units; default: the limit's own cost, or 1"},
+                  .about =
+                      "units; default: the limit's own cost, or 1; required with a key of a limit "
+                      "whose cost is an attribute"},
     [ASK_MAX_WAIT] =
         {"max_wait_ms", ASK_NUMBER, .most = MS_MAX,
          .about = "allow the request, with a delay_ms, if no bucket that applies makes it wait "
                   "longer than this"},
     [ASK_ATTRIBUTES] = {.name = "attributes",
                         .kind = ASK_PAIRS,
-                        .about = "attributes of the request, which the rules match"},
+                        .about =
+                            "attributes of the request, which the rules match: texts; JSON may "
+                            "have whole numbers too"},
     [ASK_TTL] =
         {"ttl_ms", ASK_NUMBER, 1, RESERVATION_TTL_MAX_MS,
          .about =
@@ -111,13 +115,15 @@ struct check {
     int verb;
     uint64_t cost; /* 0: the limit's own */
     uint64_t max_wait_ns;
+    struct weir_error *error; /* for begin_check() only, because it does not outlive the request */
 };
 
 static int begin_check(struct key_ask *k)
 {
     const struct check *c = k->data;
-    uint64_t cost = c->cost != 0 ? c->cost : key_own_cost(k);
-    return key_ask(k, c->verb, cost, c->max_wait_ns, on_checked);
+    uint64_t cost;
+    int e = key_cost(k, c->cost, &cost, c->error);
+    return e != 0 ? e : key_ask(k, c->verb, cost, c->max_wait_ns, on_checked);
 }
 
 static int run_check(struct asker *asker, enum operation operation, const struct ask *ask,
@@ -125,7 +131,8 @@ static int run_check(struct asker *asker, enum operation operation, const struct
 {
     struct check check = {.verb = operation_rows[operation].verb,
                           .cost = ask->number[ASK_COST],
-                          .max_wait_ns = ask->number[ASK_MAX_WAIT] * WEIR_MILLISECOND};
+                          .max_wait_ns = ask->number[ASK_MAX_WAIT] * WEIR_MILLISECOND,
+                          .error = error};
     int e = check_shape(ask, error);
     if (e != 0) {
         return e;

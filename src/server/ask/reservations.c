@@ -32,6 +32,8 @@ struct reserving {
     uint64_t units; /* making: the cost, 0: the limit's own; settling: the units that were used */
     uint64_t ttl_ns;
     uint64_t now_ns;
+    struct weir_error
+        *error; /* for begin_reserve() only, because it does not outlive the request */
 };
 
 static struct held *held_create(const struct key_ask *k, uint64_t cost)
@@ -49,6 +51,7 @@ static struct held *held_create(const struct key_ask *k, uint64_t cost)
     }
     memcpy(h->bytes + shard.len, k->key.at, k->key.len);
     h->found = k->found;
+    h->found.told.cost_attribute = (struct weir_rules_value){NULL, 0}; /* of these rules */
     h->found.shard.at = shard.at != NULL ? h->bytes : NULL;
     return h;
 }
@@ -91,7 +94,11 @@ static int on_reserved(struct key_ask *k, int error, const struct remote_answer 
 static int begin_reserve(struct key_ask *k)
 {
     const struct reserving *m = k->data;
-    uint64_t cost = m->units != 0 ? m->units : key_own_cost(k);
+    uint64_t cost;
+    int e = key_cost(k, m->units, &cost, m->error);
+    if (e != 0) {
+        return e;
+    }
     if (k->pending != NULL) {
         m->entry->held = held_create(k, cost);
         return m->entry->held == NULL ? WEIR_ENOMEM
@@ -102,8 +109,7 @@ static int begin_reserve(struct key_ask *k)
                                 .key_len = k->key.len,
                                 .cost = rate_cost(k->found.kind, cost),
                                 .flags = key_flags(k)};
-    int e =
-        limiter_reserve(k->limiter, &ask, m->ttl_ns, m->now_ns, &m->entry->handle, &said.answer);
+    e = limiter_reserve(k->limiter, &ask, m->ttl_ns, m->now_ns, &m->entry->handle, &said.answer);
     return on_reserved(k, e, &said);
 }
 
@@ -126,7 +132,7 @@ int reservation_make(struct asker *asker, const struct weir_rules_key *key, uint
                      uint64_t ttl_ms, struct answer *answer, struct weir_error *error)
 {
     struct reserving m = {
-        .all = asker->server->reservations, .units = cost, .now_ns = asker->now_ns};
+        .all = asker->server->reservations, .units = cost, .now_ns = asker->now_ns, .error = error};
     error->text[0] = 0;
     int e = check_key(key, error);
     e = e != 0 ? e : choose_ttl(asker->server, ttl_ms, &m.ttl_ns, error);

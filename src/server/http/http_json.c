@@ -127,12 +127,31 @@ static bool enter(const struct ask *ask, uint16_t *slots)
     return true;
 }
 
+/* Reads the value of an attribute. A whole number is the text of its digits, also if it is written as
+ * 300.0 or 3e2: a client that writes a number in another way has no other key. */
+static int read_attribute_value(struct text value, struct text name, struct text *out,
+                                struct arena *arena, struct weir_error *error)
+{
+    static const char expected[] = "a string, or a whole number from 0 to 9223372036854775807";
+    uint64_t number;
+    if (jsontext_is(value, '"')) {
+        return read_text(value, name, 0, out, arena, error);
+    }
+    if (!jsontext_whole(value, &number)) {
+        return http_json_bad(error, name, value, expected);
+    }
+    char digits[21];
+    int n = snprintf(digits, sizeof digits, "%" PRIu64, number);
+    *out = arena_text(arena, (struct text){digits, (size_t)n});
+    return out->at != NULL ? 0 : WEIR_ENOMEM;
+}
+
 static int read_attribute(struct text name, struct text value, struct ask *ask, uint16_t *slots,
                           struct arena *arena, struct weir_error *error)
 {
     struct text text = {NULL, 0};
     name = http_json_bytes(name, arena);
-    int e = name.at == NULL ? WEIR_ENOMEM : read_text(value, name, 0, &text, arena, error);
+    int e = name.at == NULL ? WEIR_ENOMEM : read_attribute_value(value, name, &text, arena, error);
     if (e != 0) {
         return e;
     }

@@ -46,8 +46,10 @@ static json_t *member_schema(unsigned member, bool needed)
                            "array", "maxItems", CONFIG_KEY_PARTS_MAX, "items", text_schema(row));
         break;
     case ASK_PAIRS:
-        schema = json_pack("{s: s, s: i, s: {s: s}}", "type", "object", "maxProperties",
-                           WEIR_RULES_ATTRIBUTES_MAX, "additionalProperties", "type", "string");
+        schema =
+            json_pack("{s: s, s: i, s: {s: [s, s], s: i, s: I}}", "type", "object", "maxProperties",
+                      WEIR_RULES_ATTRIBUTES_MAX, "additionalProperties", "type", "string",
+                      "integer", "minimum", 0, "maximum", (json_int_t)INT64_MAX);
         break;
     default:
         schema = number_schema(row, needed ? 0 : ask_absent[member]);

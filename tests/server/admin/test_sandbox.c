@@ -111,7 +111,7 @@ static void a_bad_step_changes_nothing(void **state)
         {ASK(5, "\"cost\":0"), "cost: found 0, expected a whole number from 1"},
         {ASK(5, "\"peek\":1"), "peek: found 1, expected true or false"},
         {ASK(5, "\"path\":1"), "found \\\"path\\\", expected at_ms, attributes"},
-        {"{\"at_ms\":5,\"attributes\":{\"user\":1}}", "user: found 1, expected a string"},
+        {"{\"at_ms\":5,\"attributes\":{\"user\":true}}", "user: found true, expected a string"},
     };
     char id[33];
     make(id, rules);

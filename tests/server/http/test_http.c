@@ -142,7 +142,7 @@ static void what_is_not_a_question_is_a_400_and_charges_nothing(void **state)
         "{\"limit\":\"api\",\"key\":\"x\",\"max_wait_ms\":-1}",
         "{\"limit\":\"api\",\"key\":\"x\",\"attributes\":{}}",
         "{\"attributes\":[]}",
-        "{\"attributes\":{\"path\":1}}",
+        "{\"attributes\":{\"path\":true}}",
         "{\"attributes\":{\"path\":\"/api\"},\"key\":\"x\"}",
         "{\"attributes\":{\"path\":\"/api\"},\"tier\":\"x\"}",
         "{\"attributes\":{\"path\":\"/one\",\"ip\":\"not an address\"}}",
