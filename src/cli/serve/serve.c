@@ -44,7 +44,10 @@ static int complain_start(const struct server *server, const struct serve_settin
 static int serve_rules(struct serve_run *run, struct serve_settings *settings)
 {
     struct weir_error error;
-    struct serve_loop loop = {&run->server, &run->notify, &run->watch, run->signals, 0};
+    struct serve_loop loop = {.server = &run->server,
+                              .notify = &run->notify,
+                              .watch = &run->watch,
+                              .signals = run->signals};
     int e = server_start(&run->server, &error);
     if (e != 0) {
         return complain_start(&run->server, settings, e, &error);
