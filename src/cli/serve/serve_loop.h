@@ -1,5 +1,5 @@
-/* The loop of weir serve's first thread: signals, changed files, watchdog messages, limits that do not
- * limit. */
+/* The loop of weir serve's first thread: signals, changed files, watchdog messages, limits that do
+ * not limit. */
 #ifndef WEIR_CLI_SERVE_SERVE_LOOP_H
 #define WEIR_CLI_SERVE_SERVE_LOOP_H
 

@@ -24,8 +24,8 @@ bool limits_counted_read(const struct numbers *n, struct limits_counted *counted
 void limits_counted_finish(struct limits_counted *counted);
 
 /*
- * Fills `since` (now->count) with what each limit of `now` has counted since `before`. A limit that was
- * made, or made again, in between starts at 0.
+ * Fills `since` (now->count) with what each limit of `now` has counted since `before`. A limit that
+ * was made, or made again, in between starts at 0.
  */
 void limits_counted_since(const struct limits_counted *before, const struct limits_counted *now,
                           struct limit_counts *since);

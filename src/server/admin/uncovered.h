@@ -1,11 +1,13 @@
 /*
- * Finds limits that do not limit, because the requests that they are for have no value for their key.
+ * Finds limits that do not limit, because the requests that they are for have no value for their
+ * key.
  *
- * That a limit is skipped is no fault by itself: in a group, [user] is skipped for anonymous requests,
- * and [ip] applies in its place. A fault is a limit that matched more than UNCOVERED_REQUESTS requests in
- * ten minutes, and was skipped for more than UNCOVERED_PERCENT percent of them while no other limit of its
- * group applied (docs/explanation/decisions/087-a-limit-that-does-not-limit.md). Each such limit gets
- * a warning in the log after each ten minutes. The alert WeirLimitSkipped has the same bounds.
+ * That a limit is skipped is no fault by itself: in a group, [user] is skipped for anonymous
+ * requests, and [ip] applies in its place. A fault is a limit that matched more than
+ * UNCOVERED_REQUESTS requests in ten minutes, and was skipped for more than UNCOVERED_PERCENT
+ * percent of them while no other limit of its group applied
+ * (docs/explanation/decisions/087-a-limit-that-does-not-limit.md). Each such limit gets a warning
+ * in the log after each ten minutes. The alert WeirLimitSkipped has the same bounds.
  *
  * Belongs to one thread.
  */
