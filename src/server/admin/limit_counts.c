@@ -10,20 +10,22 @@ static int by_name(const void *a, const void *b)
 bool limits_counted_read(const struct numbers *n, struct limits_counted *counted)
 {
     struct limit_counts *all = calloc(n->limits_count + 1, sizeof *all);
-    *counted = (struct limits_counted){all, all != NULL ? n->limits_count : 0};
-    for (size_t i = 0; i < counted->count; i++) {
-        const struct weir_stats *stats = &n->limits[i].stats;
-        memcpy(all[i].name, n->limits[i].name, sizeof all[i].name);
-        all[i].allowed = stats->allowed;
-        all[i].denied = stats->denied + stats->never;
-        all[i].shadow_denied = stats->shadow_denied;
-        all[i].missing = n->limits[i].missing;
-        all[i].uncovered = n->limits[i].uncovered;
+    if (all == NULL) {
+        *counted = (struct limits_counted){NULL, 0};
+        return false;
     }
-    if (all != NULL) {
-        qsort(all, counted->count, sizeof *all, by_name);
+    for (size_t i = 0; i < n->limits_count; i++) {
+        const struct limit_numbers *from = &n->limits[i];
+        memcpy(all[i].name, from->name, sizeof all[i].name);
+        all[i].allowed = from->stats.allowed;
+        all[i].denied = from->stats.denied + from->stats.never;
+        all[i].shadow_denied = from->stats.shadow_denied;
+        all[i].missing = from->missing;
+        all[i].uncovered = from->uncovered;
     }
-    return all != NULL;
+    qsort(all, n->limits_count, sizeof *all, by_name);
+    *counted = (struct limits_counted){all, n->limits_count};
+    return true;
 }
 
 void limits_counted_finish(struct limits_counted *counted)
