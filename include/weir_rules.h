@@ -144,10 +144,10 @@ typedef void (*weir_rules_denied_fn)(void *arg, const struct weir_rules_denial *
 typedef void (*weir_rules_listed_fn)(void *arg, const char *file, unsigned line);
 
 /*
- * Called in the same way when a question has an attribute that no rule uses, and whose name is one edit
- * away from an attribute that the rules use and the question does not have, which is `meant`: "usr",
- * "user". Letter case does not count, and names of one or two letters are not edited. It is called for
- * every such question. `name` comes from the caller and may be any bytes.
+ * Called in the same way when a question has an attribute that no rule uses, and whose name is one
+ * edit away from an attribute that the rules use and the question does not have, which is `meant`:
+ * "usr", "user". Letter case does not count, and names of one or two letters are not edited. It is
+ * called for every such question. `name` comes from the caller and may be any bytes.
  */
 typedef void (*weir_rules_misspelt_fn)(void *arg, const char *name, size_t name_len,
                                        const char *meant);
@@ -326,11 +326,11 @@ WEIR_API const char *weir_rules_reason_name(int reason);
 #define WEIR_FLAG_SHADOW 0x100u
 
 /*
- * answer.flags: an enforced limit that matched was skipped, because the request has no value for its key
- * (on_missing: skip), and no other limit of its group applied: it has limited nothing. A limit without
- * a group is alone in it. The flag is not set where another limit of the group applied, as [ip] does
- * after [user] for anonymous requests, nor where a limit that applied replaces the skipped one.
- * answer.missing counts every skipped limit.
+ * answer.flags: an enforced limit that matched was skipped, because the request has no value for
+ * its key (on_missing: skip), and no other limit of its group applied: it has limited nothing. A
+ * limit without a group is alone in it. The flag is not set where another limit of the group
+ * applied, as [ip] does after [user] for anonymous requests, nor where a limit that applied
+ * replaces the skipped one. answer.missing counts every skipped limit.
  */
 #define WEIR_FLAG_MISSING 0x800u
 

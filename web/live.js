@@ -167,7 +167,7 @@ function showCount(cell, value, kind) {
 }
 
 function limits(choice, api, admin) {
-    const titles = [["Limit"], admin && ["Rate"], ["Decisions", "picture"], ["Allowed /s", "num"], ["Denied /s", "num"], ["Shadow /s", "num"], ["Share denied", "num"], admin && ["Missing", "num"], admin && ["Keys"]].filter(Boolean);
+    const titles = [["Limit"], admin && ["Rate"], ["Decisions", "picture"], ["Allowed /s", "num"], ["Denied /s", "num"], ["Shadow /s", "num"], ["Denied %", "num"], admin && ["Missing", "num"], admin && ["Keys"]].filter(Boolean);
     const view = table("Limits", titles);
     const none = empty("No decisions yet", "Limits appear here with their first request. Try: ", code("weir ask path=/search/cats user=alice"));
     const box = panel("Limits", {}, none, view.element);

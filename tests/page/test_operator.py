@@ -78,6 +78,17 @@ def the_live_view_shows_limits_and_the_keys_that_are_denied_most():
     B.check(S)
 
 
+def the_live_view_counts_requests_without_a_key():
+    B.view("live")
+    for _ in range(3):
+        ask("path=/login", "method=POST")
+    cell = "return [...document.querySelectorAll('table.data tr')].find(r => r.querySelector('button')?.textContent === 'login')?.children[7]"
+    until("three requests without an address", lambda: B.js(cell + "?.textContent") == "3")
+    assert B.js(cell + ".title") == ("3 requests had no value for the key; to 3 of them no other limit of the group "
+                                     "applied"), B.js(cell + ".title")
+    B.check(S)
+
+
 def a_newcomer_is_shown_a_request_for_each_limit():
     B.view("keys")
     B.sees("Describe a request")

@@ -30,6 +30,8 @@ def traffic():
 
 def live():
     B.sees("alice", "td.key")
+    until("the table of limits fits", lambda: B.js("const t = document.querySelector('table.data'), p = t.parentElement;"
+                                                   "return innerWidth < 1280 || t.scrollWidth <= p.clientWidth"))
 
 
 def keys():

@@ -80,8 +80,8 @@ static bool is_derived(const struct ruleset *set, unsigned number)
 }
 
 /*
- * Lists the attributes that the rules use and callers of the API must give: path, method, host and ip
- * first. Names of sources have a colon.
+ * Lists the attributes that the rules use and callers of the API must give: path, method, host and
+ * ip first. Names of sources have a colon.
  */
 static void list_sent(const struct ruleset *set)
 {

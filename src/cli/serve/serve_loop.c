@@ -102,18 +102,13 @@ static void give_sign(struct serve_loop *l, uint64_t now_ns)
 
 /* ---- the loop ---- */
 
-/*
- * Returns the milliseconds, rounded up, until the next thing is due, at most an hour; -1:
- * nothing is.
- */
+/* Returns the milliseconds, rounded up, until the next thing is due, at most an hour. */
 static int timeout_ms(const struct serve_loop *l, uint64_t now_ns)
 {
     uint64_t due = watch_due_ns(l->watch);
+    due = l->uncovered.due_ns < due ? l->uncovered.due_ns : due;
     if (l->notify->watchdog_ns != 0 && l->sign_ns < due) {
         due = l->sign_ns;
-    }
-    if (due == UINT64_MAX) {
-        return -1;
     }
     uint64_t ms = due <= now_ns ? 0 : (due - now_ns - 1) / WEIR_MILLISECOND + 1;
     return ms > 3600000 ? 3600000 : (int)ms;
@@ -123,10 +118,12 @@ void serve_loop_run(struct serve_loop *l)
 {
     server_ping(l->server);
     l->sign_ns = clock_monotonic_ns() + l->notify->watchdog_ns / 2;
+    l->uncovered = uncovered_begin(clock_monotonic_ns());
     for (;;) {
         struct pollfd fds[] = {{l->signals, POLLIN, 0}, {l->watch->fd, POLLIN, 0}};
         (void)poll(fds, 2, timeout_ms(l, clock_monotonic_ns()));
         if (take_signal(l)) {
+            uncovered_finish(&l->uncovered);
             return;
         }
         uint64_t now_ns = clock_monotonic_ns();
@@ -136,6 +133,7 @@ void serve_loop_run(struct serve_loop *l)
         if (watch_due_ns(l->watch) <= now_ns) {
             reload_if(l, on_change);
         }
+        uncovered_look(&l->uncovered, l->server, now_ns);
         give_sign(l, clock_monotonic_ns());
     }
 }

@@ -68,8 +68,8 @@ static bool group_taken(const struct matches *matches, unsigned group)
 }
 
 /*
- * Counts a missing key; with `uncovered`, that no other limit applies in the place of the limit. A set
- * that is only for looking at rules has no holders.
+ * Counts a missing key; with `uncovered`, that no other limit applies in the place of the limit. A
+ * set that is only for looking at rules has no holders.
  */
 static void count_missing(const struct rule *rule, const struct request *request, bool uncovered)
 {
@@ -199,8 +199,9 @@ static __attribute__((noinline)) void drop_replaced(struct matches *matches)
 }
 
 /*
- * Finds the limits that were skipped and in whose place no other applies. By now all limits that apply
- * are known, so that a skipped limit whose group went to a later one no longer fits as FIT_MISSING.
+ * Finds the limits that were skipped and in whose place no other applies. By now all limits that
+ * apply are known, so that a skipped limit whose group went to a later one no longer fits as
+ * FIT_MISSING.
  */
 static __attribute__((noinline)) void find_uncovered(const struct ruleset *set,
                                                      const struct request *request,

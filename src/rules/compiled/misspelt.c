@@ -1,11 +1,11 @@
 /*
- * Names of attributes that no rule uses, but that are probably meant to be one that a rule uses: "usr"
- * for "user". A caller that sends such a name gets no error, and its limits are skipped.
+ * Names of attributes that no rule uses, but that are probably meant to be one that a rule uses:
+ * "usr" for "user". A caller that sends such a name gets no error, and its limits are skipped.
  *
- * Callers may send names that no rule uses on purpose, with every request. So names that are like no
- * attribute are remembered by their hash, in a table in which each hash has one place, and are not
- * compared again until another name takes that place. Threads write it without a lock: at worst a
- * name is compared once more. A client that fills it with other names makes comparing dearer, for
+ * Callers may send names that no rule uses on purpose, with every request. So names that are like
+ * no attribute are remembered by their hash, in a table in which each hash has one place, and are
+ * not compared again until another name takes that place. Threads write it without a lock: at worst
+ * a name is compared once more. A client that fills it with other names makes comparing dearer, for
  * names that no rule uses alone.
  */
 #include "base/atomic.h"

@@ -93,11 +93,6 @@ static void put_latency(struct sampler *s, const struct worker_counts *counts, s
 
 /* ---- limits ---- */
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(((const struct limit_counts *)a)->name, ((const struct limit_counts *)b)->name);
-}
-
 static uint64_t decisions_of(const struct limit_counts *l)
 {
     return l->allowed + l->denied + l->shadow_denied;
@@ -107,58 +102,18 @@ static int busiest_first(const void *a, const void *b)
 {
     uint64_t x = decisions_of(a);
     uint64_t y = decisions_of(b);
-    return x != y ? (x < y ? 1 : -1) : by_name(a, b);
+    const struct limit_counts *l = a;
+    const struct limit_counts *m = b;
+    return x != y ? (x < y ? 1 : -1) : strcmp(l->name, m->name);
 }
 
-/* Returns the counts of all limits up to now, sorted by name; NULL if out of memory. */
-static struct limit_counts *read_limits(const struct numbers *n)
+/* Moves the limits that have decided something to the front; returns their number. */
+static size_t keep_busy(struct limit_counts *news, size_t count)
 {
-    struct limit_counts *all = calloc(n->limits_count + 1, sizeof *all);
-    for (size_t i = 0; all != NULL && i < n->limits_count; i++) {
-        const struct weir_stats *stats = &n->limits[i].stats;
-        memcpy(all[i].name, n->limits[i].name, sizeof all[i].name);
-        all[i].allowed = stats->allowed;
-        all[i].denied = stats->denied + stats->never;
-        all[i].shadow_denied = stats->shadow_denied;
-    }
-    if (all != NULL) {
-        qsort(all, n->limits_count, sizeof *all, by_name);
-    }
-    return all;
-}
-
-/* Returns what was counted since. A limit that was made again in between starts at 0. */
-static uint64_t since(uint64_t before, uint64_t now)
-{
-    return now >= before ? now - before : now;
-}
-
-static struct limit_counts difference(const struct limit_counts *before,
-                                      const struct limit_counts *now)
-{
-    struct limit_counts d = *now;
-    d.allowed = since(before->allowed, now->allowed);
-    d.denied = since(before->denied, now->denied);
-    d.shadow_denied = since(before->shadow_denied, now->shadow_denied);
-    return d;
-}
-
-/* Fills `news` with the limits that have decided something since the last sample; returns their
- * number. Both lists are sorted by name. */
-static size_t find_news(const struct sampler *s, const struct limit_counts *now, size_t count,
-                        struct limit_counts *news)
-{
-    static const struct limit_counts none;
     size_t n = 0;
-    size_t j = 0;
     for (size_t i = 0; i < count; i++) {
-        while (j < s->limits_count && by_name(&s->limits[j], &now[i]) < 0) {
-            j++;
-        }
-        bool known = j < s->limits_count && by_name(&s->limits[j], &now[i]) == 0;
-        struct limit_counts d = difference(known ? &s->limits[j] : &none, &now[i]);
-        if (decisions_of(&d) > 0) {
-            news[n++] = d;
+        if (decisions_of(&news[i]) > 0) {
+            news[n++] = news[i];
         }
     }
     return n;
@@ -195,19 +150,19 @@ static void put_news(struct buffer *out, struct limit_counts *news, size_t count
 
 static void put_limits(struct sampler *s, const struct numbers *n, struct buffer *out)
 {
-    struct limit_counts *now = read_limits(n);
+    struct limits_counted now;
     struct limit_counts *news = calloc(n->limits_count + 1, sizeof *news);
     buffer_put(out, TEXT(",\"limits\":{"));
-    if (now != NULL && news != NULL) {
-        put_news(out, news, find_news(s, now, n->limits_count, news));
+    if (limits_counted_read(n, &now) && news != NULL) {
+        limits_counted_since(&s->limits, &now, news);
+        put_news(out, news, keep_busy(news, now.count));
     } else {
         out->full = true; /* no sample */
     }
     buffer_put_char(out, '}');
     free(news);
-    free(s->limits);
+    limits_counted_finish(&s->limits);
     s->limits = now;
-    s->limits_count = now != NULL ? n->limits_count : 0;
 }
 
 /* ---- the state ---- */
@@ -303,6 +258,6 @@ void sample_put(struct sampler *s, const struct server *server, uint64_t now_ns,
 
 void sampler_finish(struct sampler *s)
 {
-    free(s->limits);
+    limits_counted_finish(&s->limits);
     *s = (struct sampler){.at_ns = 0};
 }

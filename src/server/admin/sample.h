@@ -12,16 +12,9 @@
 #ifndef WEIR_SERVER_ADMIN_SAMPLE_H
 #define WEIR_SERVER_ADMIN_SAMPLE_H
 
-#include "server/admin/numbers.h"
+#include "server/admin/limit_counts.h"
 
 #define SAMPLE_LIMITS 64
-
-struct limit_counts {
-    char name[WEIR_RULES_NAME];
-    uint64_t allowed;
-    uint64_t denied; /* deny and never */
-    uint64_t shadow_denied;
-};
 
 /* The counts at the last sample; all zero at first. */
 struct sampler {
@@ -29,8 +22,7 @@ struct sampler {
     uint64_t cpu_ns;
     uint64_t requests[REQUEST_RESULTS];
     struct histogram took;
-    struct limit_counts *limits; /* sorted by name */
-    size_t limits_count;
+    struct limits_counted limits;
 };
 
 /*

@@ -138,8 +138,8 @@ static int read_ask(const struct reading *r, struct text message)
 
 /* ---- responses ---- */
 
-/* Fields of RateLimitResponse, DescriptorStatus, RateLimit, Duration and HeaderValue; of Struct, its
- * map, and Value. */
+/* Fields of RateLimitResponse, DescriptorStatus, RateLimit, Duration and HeaderValue; of Struct,
+ * its map, and Value. */
 enum {
     RESPONSE_CODE = 1,
     RESPONSE_STATUSES,

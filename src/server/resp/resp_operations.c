@@ -39,7 +39,7 @@ static void put_name(struct command *c, const char *member, const char *name)
 /* RESP2: an array of the nine values, and that of a reservation; RESP3: a map with their names. */
 static void put_answer(struct command *c, const struct answer *a, bool reserved)
 {
-    char flags[32];
+    char flags[16 * ANSWER_FLAGS]; /* a name and its comma take at most 16 bytes */
     if (c->proto == 3) {
         resp_put_map(c->out, 3, 9 + reserved);
     } else {

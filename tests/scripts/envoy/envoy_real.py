@@ -176,6 +176,22 @@ def requests_pass_until_the_limit_and_are_then_told_when_to_come_back():
     e.close()
 
 
+def a_skipped_limit_is_told_in_the_dynamic_metadata_that_the_guide_names():
+    with open(os.path.join(SOURCE, "docs/guide/envoy.md")) as f:
+        named = re.search(r"%DYNAMIC_METADATA\([^)]*:missing\)%", f.read())[0]
+    w, upstream, port = World(FILES, rules="limits: [{name: named, when: {user: ann}, key: [ip], rate: 5/day}]\n"), Upstream(), free_port()
+    edge = listener("edge", port)
+    hosts = edge["filter_chains"][0]["filters"][0]["typed_config"]["route_config"]["virtual_hosts"]
+    hosts[0]["response_headers_to_add"] = [{"header": {"key": "x-missing", "value": named}}]
+    config = {"static_resources": {"listeners": [edge], "clusters": [
+        cluster("upstream", upstream.port), grpc_cluster("weir", int(w.server.address("grpc").rsplit(":", 1)[1]))]}}
+    envoy = Envoy(json.dumps(config), w.folder, [port])
+    assert get(port, x_user="ann")[1].get("x-missing") == "true"
+    assert get(port, x_user="bob")[1].get("x-missing", "-") == "-"
+    envoy.close()
+    w.close()
+
+
 def hits_of_a_descriptor_are_counted_and_given_back():
     e = Edge()
     assert e.statuses(1, x_payer="p", x_cost="7") == [200]

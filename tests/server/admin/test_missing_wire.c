@@ -1,4 +1,6 @@
-/* A limit that is skipped because its key is missing: what each protocol and the operator are told. */
+/*
+ * A limit that is skipped because its key is missing: what each protocol and the operator are told.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

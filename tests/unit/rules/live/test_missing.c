@@ -1,4 +1,6 @@
-/* Limits that are skipped because their key is missing: which answers say so, and what is counted. */
+/*
+ * Limits that are skipped because their key is missing: which answers say so, and what is counted.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
