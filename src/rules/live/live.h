@@ -136,6 +136,9 @@ int rules_reason(const struct weir_answer *answer); /* rules_answer.c */
 /* ruleset_needs_ip() of the rules in force. */
 bool rules_need_ip(struct weir_rules *rules);
 
+/* Returns whether the rules in force have `envoy: {on_bad_call: deny}`. */
+bool rules_deny_bad_calls(struct weir_rules *rules);
+
 /* ---- one limit by its name (by_name.c) ---- */
 
 /* What rules_use() found: what weir_rules_use() tells, and how the fleet is asked. */

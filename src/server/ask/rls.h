@@ -62,6 +62,22 @@ struct rls_ask {
 int rls_run(struct asker *asker, struct pending *p, const struct rls_ask *ask,
             struct weir_error *error);
 
+/*
+ * Counts and logs a call that cannot be decided because of what is in it; `why` says what that is.
+ * Returns whether it is to be answered with OVER_LIMIT; otherwise with an error.
+ */
+bool rls_bad_call(struct worker *w, const char *why);
+
+/* Returns whether an error of rls_run() is one of the call. */
+static inline bool rls_is_bad(int e)
+{
+    return e != 0 && answer_error(e)->status == 400;
+}
+
+/* The names of call.oddities, which are told as dynamic metadata: members that are true. */
+#define RLS_FLAGS 2
+extern const char *const rls_flag_names[RLS_FLAGS];
+
 /* Returns the code of a verdict. */
 static inline enum rls_code rls_code(int verdict)
 {

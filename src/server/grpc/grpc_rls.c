@@ -27,11 +27,12 @@ static int malformed(const struct reading *r)
     return fail(r->error, WEIR_EINVAL, "the message is malformed");
 }
 
+/* Takes any bytes: Envoy sends what its clients have written into header fields. */
 static int read_string(const struct reading *r, const struct protobuf_field *f, const char *name,
                        struct text *to)
 {
-    if (f->type != PROTOBUF_BYTES || !protobuf_is_string(f->bytes)) {
-        return fail(r->error, WEIR_EINVAL, "%s: expected a string of UTF-8 without NUL", name);
+    if (f->type != PROTOBUF_BYTES) {
+        return fail(r->error, WEIR_EINVAL, "%s: expected a string", name);
     }
     *to = f->bytes;
     return 0;
@@ -138,12 +139,22 @@ static int read_ask(const struct reading *r, struct text message)
 
 /* ---- responses ---- */
 
-/* Fields of RateLimitResponse, DescriptorStatus, RateLimit, Duration and HeaderValue. */
-enum { RESPONSE_CODE = 1, RESPONSE_STATUSES, RESPONSE_HEADERS, RESPONSE_RAW_BODY = 5 };
+/* Fields of RateLimitResponse, DescriptorStatus, RateLimit, Duration and HeaderValue; of Struct, its
+ * map, and Value. */
+enum {
+    RESPONSE_CODE = 1,
+    RESPONSE_STATUSES,
+    RESPONSE_HEADERS,
+    RESPONSE_RAW_BODY = 5,
+    RESPONSE_METADATA
+};
 enum { STATUS_CODE = 1, STATUS_LIMIT, STATUS_REMAINING, STATUS_RESET };
 enum { LIMIT_REQUESTS = 1, LIMIT_UNIT, LIMIT_NAME };
 enum { DURATION_SECONDS = 1 };
 enum { HEADER_KEY = 1, HEADER_VALUE };
+enum { STRUCT_FIELDS = 1 };
+enum { MAP_KEY = 1, MAP_VALUE };
+enum { VALUE_BOOL = 4 };
 
 static void put_status(struct buffer *to, const struct call_status *s, uint64_t now_ns)
 {
@@ -175,6 +186,23 @@ static void put_header(struct buffer *to, size_t number, struct text name, struc
     protobuf_end(to, header);
 }
 
+/* Puts the flags of the call as members that are true. */
+static void put_metadata(struct buffer *to, unsigned flags)
+{
+    size_t metadata = protobuf_begin(to, RESPONSE_METADATA);
+    for (unsigned i = 0; i < RLS_FLAGS; i++) {
+        if ((flags >> i & 1) != 0) {
+            size_t field = protobuf_begin(to, STRUCT_FIELDS);
+            protobuf_put_bytes(to, MAP_KEY, text_of(rls_flag_names[i]));
+            size_t value = protobuf_begin(to, MAP_VALUE);
+            protobuf_put_number(to, VALUE_BOOL, 1);
+            protobuf_end(to, value);
+            protobuf_end(to, field);
+        }
+    }
+    protobuf_end(to, metadata);
+}
+
 static void reply(struct grpc_call *call, const struct call *said)
 {
     int verdict = said->answer.answer.verdict;
@@ -187,7 +215,28 @@ static void reply(struct grpc_call *call, const struct call *said)
     if (verdict != WEIR_ALLOW) {
         protobuf_put_bytes(to, RESPONSE_RAW_BODY, text_of(said->answer.deny_message));
     }
+    if (said->oddities != 0) {
+        put_metadata(to, said->oddities);
+    }
     grpc_reply(call, verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY);
+}
+
+/* Denies a call that cannot be decided, if the rules say so. */
+static bool decline(struct grpc_call *call, const char *why)
+{
+    if (!rls_bad_call(call->connection->worker, why)) {
+        return false;
+    }
+    protobuf_put_number(grpc_begin_message(call), RESPONSE_CODE, RLS_OVER_LIMIT);
+    grpc_reply(call, REQUEST_DENY);
+    return true;
+}
+
+static void fail_call(struct grpc_call *call, int e, const struct weir_error *error)
+{
+    if (!rls_is_bad(e) || !decline(call, answer_words_of_error(e, error))) {
+        grpc_fail(call, e, error);
+    }
 }
 
 static void put_later(struct pending *p)
@@ -198,7 +247,7 @@ static void put_later(struct pending *p)
         return;
     }
     if (p->error != 0) {
-        grpc_fail(call, p->error, &error);
+        fail_call(call, p->error, &error);
     } else {
         reply(call, p->call);
     }
@@ -219,11 +268,11 @@ static void run(struct grpc_call *call, struct text message)
     if (e == ANSWER_LATER) {
         grpc_keep(call, p, put_later);
     } else if (e != 0) {
-        grpc_fail(call, e, &error);
+        fail_call(call, e, &error);
     } else {
         reply(call, p->call);
     }
 }
 
 const struct grpc_method grpc_rls_methods[GRPC_RLS_METHODS] = {
-    {SERVICE, "ShouldRateLimit", ROLE_CHECK, OPERATION_CHECK, run}};
+    {SERVICE, "ShouldRateLimit", ROLE_CHECK, OPERATION_CHECK, run, decline}};
