@@ -6,8 +6,8 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/maths.h"
+#include "common/sha256.h"
 #include "redis/breaker.h"
-#include "shared/sha256.h"
 #include "wire/resp.h"
 
 /* ---- the scripts ---- */

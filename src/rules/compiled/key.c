@@ -6,8 +6,15 @@
  * two different requests have the same key: not the user "1.2.3.4" and the address, not ("ab", "c")
  * and ("a", "bc"). An address is a byte 4 or 6, then its 4 or 16 bytes: key_text.c shows it as an
  * address.
+ *
+ * The values of an opaque request may have any length. One that does not fit stands in the key as a
+ * NUL and its SHA-256, on every node. If several values do not fit together, all that are longer
+ * than that do. No value that is used as it is begins with a NUL: one that does is replaced too,
+ * unless it is that NUL alone, which stands for an empty value (rules/envoy). So clients cannot send
+ * a short value that has the key of a long one.
  */
 #include "base/error.h"
+#include "common/sha256.h"
 #include "rules/compiled/ruleset.h"
 
 /* Returns the number of the first alternative that is present; NO_ATTRIBUTE if none is. */
@@ -31,9 +38,15 @@ bool key_is_there(const struct rule *rule, const struct request *request)
 
 struct writer {
     char *to;
+    size_t longest; /* longer values of an opaque request are replaced */
     size_t len;
     bool full;
 };
+
+/* What a value takes that is made for the key: of an address, or in place of a long one. */
+#define MADE_BYTES SHA256_MARKED
+_Static_assert(MADE_BYTES >= 1 + 16 && CONFIG_KEY_PARTS_MAX * 512 <= WEIR_KEY_MAX,
+               "replaced values of all parts fit, with their lengths and names");
 
 static void write_bytes(struct writer *w, const void *from, size_t len)
 {
@@ -67,12 +80,22 @@ static struct text value_of(const struct rule *rule, const struct request *reque
     return (struct text){(const char *)cut->bytes, cut->family == 4 ? 4 : 16};
 }
 
+static bool is_replaced(const struct writer *w, const struct request *request, struct text value)
+{
+    return request->opaque && (value.len > w->longest || (value.len > 1 && value.at[0] == 0));
+}
+
 /* Returns the same value as it is written into a key. */
-static struct text key_value(const struct rule *rule, const struct request *request,
-                             unsigned attribute, char room[1 + 16])
+static struct text key_value(const struct writer *w, const struct rule *rule,
+                             const struct request *request, unsigned attribute,
+                             char room[MADE_BYTES])
 {
     struct address cut;
     struct text value = value_of(rule, request, attribute, &cut);
+    if (attribute != NUMBER_IP && is_replaced(w, request, value)) {
+        sha256_mark(value, room);
+        return (struct text){room, SHA256_MARKED};
+    }
     if (attribute != NUMBER_IP) {
         return value;
     }
@@ -84,10 +107,10 @@ static struct text key_value(const struct rule *rule, const struct request *requ
 static void write_part(struct writer *w, const struct ruleset *set, const struct rule *rule,
                        const struct request *request, size_t part)
 {
-    char room[1 + 16];
+    char room[MADE_BYTES];
     const unsigned char *alternatives = rule->key[part];
     unsigned attribute = present_of(alternatives, request);
-    struct text value = key_value(rule, request, attribute, room);
+    struct text value = key_value(w, rule, request, attribute, room);
     if (alternatives[1] != NO_ATTRIBUTE) {
         write_bytes(w, set->attributes[attribute].at, set->attributes[attribute].len);
         write_bytes(w, "=", 1);
@@ -95,21 +118,31 @@ static void write_part(struct writer *w, const struct ruleset *set, const struct
     write_value(w, value);
 }
 
+static void write_key(struct writer *w, const struct ruleset *set, const struct rule *rule,
+                      const struct request *request)
+{
+    char room[MADE_BYTES];
+    size_t parts = rule->key_parts;
+    if (parts == 0) {
+        write_bytes(w, "*", 1);
+    } else if (parts == 1 && rule->key[0][1] == NO_ATTRIBUTE) {
+        struct text value = key_value(w, rule, request, rule->key[0][0], room);
+        write_bytes(w, value.at, value.len);
+    } else {
+        for (size_t i = 0; i < parts; i++) {
+            write_part(w, set, rule, request, i);
+        }
+    }
+}
+
 int key_compose(const struct ruleset *set, const struct rule *rule, const struct request *request,
                 char *to, size_t *len, struct weir_error *error)
 {
-    struct writer w = {.to = to};
-    char room[1 + 16];
-    size_t parts = rule->key_parts;
-    if (parts == 0) {
-        write_bytes(&w, "*", 1);
-    } else if (parts == 1 && rule->key[0][1] == NO_ATTRIBUTE) {
-        struct text value = key_value(rule, request, rule->key[0][0], room);
-        write_bytes(&w, value.at, value.len);
-    } else {
-        for (size_t i = 0; i < parts; i++) {
-            write_part(&w, set, rule, request, i);
-        }
+    struct writer w = {.to = to, .longest = WEIR_RULES_VALUE_MAX};
+    write_key(&w, set, rule, request);
+    if (w.full && request->opaque) {
+        w = (struct writer){.to = to, .longest = SHA256_MARKED};
+        write_key(&w, set, rule, request);
     }
     *len = w.len;
     return w.full ? fail(error, WEIR_EATTRIBUTE,
@@ -119,22 +152,29 @@ int key_compose(const struct ruleset *set, const struct rule *rule, const struct
                   : 0;
 }
 
-/*
- * Composes the values as the parts of a key, without anything else that is in the key: two limits
- * that shard by the same attributes must get the same bytes.
- */
-size_t shard_compose(const struct rule *rule, const struct request *request, char *to)
+/* Writes the values as the parts of a key, without anything else that is in the key: two limits
+ * that shard by the same attributes must get the same bytes. */
+static void write_shard(struct writer *w, const struct rule *rule, const struct request *request)
 {
-    struct writer w = {.to = to};
-    char room[1 + 16];
+    char room[MADE_BYTES];
     bool one = rule->shard[0] != NO_ATTRIBUTE && rule->shard[1] == NO_ATTRIBUTE;
     for (const unsigned char *a = rule->shard; *a != NO_ATTRIBUTE; a++) {
-        struct text value = key_value(rule, request, *a, room);
+        struct text value = key_value(w, rule, request, *a, room);
         if (one) {
-            write_bytes(&w, value.at, value.len);
+            write_bytes(w, value.at, value.len);
         } else {
-            write_value(&w, value);
+            write_value(w, value);
         }
+    }
+}
+
+size_t shard_compose(const struct rule *rule, const struct request *request, char *to)
+{
+    struct writer w = {.to = to, .longest = WEIR_RULES_VALUE_MAX};
+    write_shard(&w, rule, request);
+    if (w.full && request->opaque) {
+        w = (struct writer){.to = to, .longest = SHA256_MARKED};
+        write_shard(&w, rule, request);
     }
     return w.len;
 }

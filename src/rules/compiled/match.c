@@ -80,15 +80,32 @@ static void count_missing(const struct rule *rule, const struct request *request
     }
 }
 
+/* Returns whether `when` has a condition about an attribute that cannot be read, and all of its
+ * other conditions hold. */
+static bool when_is_unread(const struct rule *rule, const struct request *request)
+{
+    bool unread = request_lacks(request, rule->indexed_attribute);
+    for (size_t i = 0; i < rule->when.count; i++) {
+        const struct test *test = &rule->when.at[i];
+        if (request_lacks(request, test->attribute)) {
+            unread = true;
+        } else if (!test_holds(test, request)) {
+            return false;
+        }
+    }
+    return unread;
+}
+
 /* Returns whether a candidate applies, after those before it were entered into `matches`. */
 static inline enum fit fit_of(const struct rule *rule, const struct request *request,
                               const struct matches *matches)
 {
-    return !tests_hold(&rule->when, request)                                           ? FIT_WHEN
+    bool unread = request->unread != 0 && when_is_unread(rule, request);
+    return !unread && !tests_hold(&rule->when, request)                                ? FIT_WHEN
            : list_find(rule->unless, rule->unless_count, request) < rule->unless_count ? FIT_UNLESS
            : group_taken(matches, rule->group)                                         ? FIT_GROUP
-           : !key_is_there(rule, request)                                              ? FIT_MISSING
-                                          : FIT_APPLIES;
+           : unread || !key_is_there(rule, request)                                    ? FIT_MISSING
+                                                    : FIT_APPLIES;
 }
 
 /* Enters a candidate that applies, or whose key is missing, into `matches`. */
@@ -132,6 +149,11 @@ static void find_candidates(const struct ruleset *set, const struct request *req
     for (uint64_t left = set->indexed & request->present; left != 0; left &= left - 1) {
         unsigned attribute = (unsigned)__builtin_ctzll(left);
         index_find_value(set->index, attribute, request->value[attribute], candidates);
+    }
+    for (size_t i = 0; request->unread != 0 && i < set->rules_count; i++) {
+        if (request_lacks(request, set->rules[i].indexed_attribute)) {
+            index_found_set(candidates, (unsigned)i);
+        }
     }
 }
 

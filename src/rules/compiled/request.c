@@ -56,7 +56,7 @@ static int set_path(struct request *request, struct text value, struct weir_erro
 int request_put(const struct ruleset *set, struct request *request, unsigned number,
                 struct text value, struct weir_error *error)
 {
-    if (value.len > WEIR_RULES_VALUE_MAX && number != set->cookies) {
+    if (value.len > WEIR_RULES_VALUE_MAX && number != set->cookies && !request->opaque) {
         return fail(error, WEIR_EATTRIBUTE, "%.*s: found %zu bytes, expected at most %d",
                     TEXT_ARGS(set->attributes[number]), value.len, WEIR_RULES_VALUE_MAX);
     }
@@ -87,6 +87,19 @@ int request_put(const struct ruleset *set, struct request *request, unsigned num
     }
 }
 
+/* Sets one attribute. If it cannot be read, that is an error, or the attribute of an opaque request
+ * is unread. */
+static int put_or_note(const struct ruleset *set, struct request *request, unsigned number,
+                       struct text value, struct weir_error *error)
+{
+    int e = request_put(set, request, number, value, request->opaque ? NULL : error);
+    if (e == 0 || !request->opaque) {
+        return e;
+    }
+    request->unread |= UINT64_C(1) << number;
+    return 0;
+}
+
 #define NAME_UNUSED 1 /* returned besides 0 and WEIR_E...: no rule uses the name */
 
 static int take(const struct ruleset *set, const struct weir_rules_attribute *from,
@@ -105,10 +118,10 @@ static int take(const struct ruleset *set, const struct weir_rules_attribute *fr
     if (from->value_len == 0) {
         return 0;
     }
-    if (request_has(request, (unsigned)number)) {
-        return bad(error, name, "found a second value, expected one");
+    if (request_has(request, (unsigned)number) || request_lacks(request, (unsigned)number)) {
+        return request->opaque ? 0 : bad(error, name, "found a second value, expected one");
     }
-    return request_put(set, request, (unsigned)number, (struct text){from->value, from->value_len},
+    return put_or_note(set, request, (unsigned)number, (struct text){from->value, from->value_len},
                        error);
 }
 
@@ -155,23 +168,33 @@ static int take_from(const struct derived *derived, size_t i, struct text *value
 
 /*
  * Sets a derived attribute that the request does not have. The first source that gives a value
- * wins.
+ * wins. If one before it cannot be read, the attribute cannot be read either: otherwise clients
+ * could choose the source.
  */
 static int derive(const struct ruleset *set, const struct derived *derived, struct request *request,
                   struct weir_error *error)
 {
-    if (request_has(request, derived->attribute)) {
+    uint64_t own = UINT64_C(1) << derived->attribute;
+    if (((request->present | request->unread) & own) != 0) {
         return 0;
     }
     for (size_t i = 0; i < derived->config->count; i++) {
         unsigned from = derived->source[i];
+        if (request_lacks(request, from)) {
+            request->unread |= own;
+            return 0;
+        }
         if (!request_has(request, from)) {
             continue;
         }
         struct text value = request->value[from];
-        int e = take_from(derived, i, &value, error);
+        int e = take_from(derived, i, &value, request->opaque ? NULL : error);
+        if (e != 0 && request->opaque) {
+            request->unread |= own;
+            return 0;
+        }
         if (e != 0 || value.len > 0) {
-            return e != 0 ? e : request_put(set, request, derived->attribute, value, error);
+            return e != 0 ? e : put_or_note(set, request, derived->attribute, value, error);
         }
     }
     return 0;
@@ -188,10 +211,9 @@ int request_derive(const struct ruleset *set, struct request *request, struct we
     return 0;
 }
 
-int request_read(const struct ruleset *set, const struct weir_rules_question *question,
-                 struct request *request, struct weir_error *error)
+static int read_all(const struct ruleset *set, const struct weir_rules_question *question,
+                    struct request *request, struct weir_error *error)
 {
-    request->present = 0;
     if (question->attributes_count > WEIR_RULES_ATTRIBUTES_MAX) {
         return fail(error, WEIR_EINVAL, "found %zu attributes, expected at most %d",
                     question->attributes_count, WEIR_RULES_ATTRIBUTES_MAX);
@@ -206,4 +228,19 @@ int request_read(const struct ruleset *set, const struct weir_rules_question *qu
         }
     }
     return request_derive(set, request, error);
+}
+
+int request_read(const struct ruleset *set, const struct weir_rules_question *question,
+                 struct request *request, struct weir_error *error)
+{
+    request_begin(request);
+    return read_all(set, question, request, error);
+}
+
+int request_read_opaque(const struct ruleset *set, const struct weir_rules_question *question,
+                        struct request *request, struct weir_error *error)
+{
+    request_begin(request);
+    request->opaque = true;
+    return read_all(set, question, request, error);
 }

@@ -220,6 +220,7 @@ static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     struct rule *rule = &set->rules[i];
     size_t indexed = choose(&limit->when);
     rule->indexed = indexed;
+    rule->indexed_attribute = NO_ATTRIBUTE;
     rule->config = limit;
     rule->shadow = limit->shadow;
     rule->deny_missing = limit->on_missing == MISSING_DENY;
@@ -234,6 +235,7 @@ static void compile_rule(struct ruleset *set, size_t i, struct entries *entries)
     ruleset_tests(set, &limit->when, indexed, &rule->when);
     ruleset_list(set, &limit->unless, &rule->unless, &rule->unless_count);
     if (indexed != SIZE_MAX) {
+        rule->indexed_attribute = ruleset_number(set, limit->when.at[indexed].attribute);
         add_entries(set, entries, (unsigned)i, &limit->when.at[indexed]);
     } else {
         index_found_set(&set->always, (unsigned)i);

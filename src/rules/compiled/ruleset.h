@@ -106,7 +106,8 @@ struct rule {
     unsigned override_first; /* the first variant of the overrides */
     struct variant *variants;
     size_t variants_count;
-    size_t indexed; /* the condition of `when` that the index answers; SIZE_MAX: none */
+    size_t indexed;             /* the condition of `when` that the index answers; SIZE_MAX: none */
+    unsigned indexed_attribute; /* its attribute; NO_ATTRIBUTE: none */
 };
 
 /* A segment of paths that match a pattern; of all paths if the pattern is empty. */
@@ -208,8 +209,17 @@ bool ruleset_needs_ip(const struct ruleset *set);
 #define METHOD_MAX 64
 #define HOST_MAX 256
 
+/*
+ * The values of an `opaque` request are bytes that clients of a gateway have chosen, and no value
+ * is an error: a gateway lets requests pass for which its question fails. Values may have any
+ * length; in keys, long ones are replaced (key.c). An attribute that cannot be read, such as a path
+ * with a NUL, is not present but `unread`: limits that use it in `key` or `when` answer by their
+ * on_missing.
+ */
 struct request {
+    bool opaque;
     uint64_t present;
+    uint64_t unread; /* only if it is opaque */
     struct text value[ATTRIBUTES_MAX];
     struct address ip;
     char path[PATH_BYTES_MAX];
@@ -223,6 +233,23 @@ struct request {
  */
 int request_read(const struct ruleset *set, const struct weir_rules_question *question,
                  struct request *request, struct weir_error *error);
+
+/* The same for an opaque request. Of two values of an attribute the first counts. */
+int request_read_opaque(const struct ruleset *set, const struct weir_rules_question *question,
+                        struct request *request, struct weir_error *error);
+
+/* Makes a request without attributes, which is not opaque. */
+static inline void request_begin(struct request *request)
+{
+    request->opaque = false;
+    request->present = 0;
+    request->unread = 0;
+}
+
+static inline bool request_lacks(const struct request *request, unsigned attribute)
+{
+    return attribute < ATTRIBUTES_MAX && (request->unread >> attribute & 1) != 0;
+}
 
 /* ---- names that no rule uses (misspelt.c) ---- */
 

@@ -340,8 +340,16 @@ enum envoy_charge {
     CHARGES
 };
 
+/* What a call gets that cannot be decided because of what is in it. */
+enum envoy_bad_call {
+    BAD_CALL_ERROR, /* an error: Envoy does what failure_mode_deny says */
+    BAD_CALL_DENY,  /* OVER_LIMIT */
+    BAD_CALLS
+};
+
 struct envoy_config {
     int charge;         /* enum envoy_charge */
+    int on_bad_call;    /* enum envoy_bad_call */
     bool negative_hits; /* calls of the role check may give units back to limits of Envoy's files */
 };
 

@@ -475,6 +475,8 @@ const struct field_type type_store = {.size = sizeof(struct text),
 
 static const char *const charge_names[CHARGES + 1] = {"together", "each", NULL};
 
+static const char *const bad_call_names[BAD_CALLS + 1] = {"error", "deny", NULL};
+
 static const struct field envoy_fields[] = {
     {"charge", "together or each",
      "what a call takes if a descriptor is denied: together takes nothing; each takes from the "
@@ -482,6 +484,12 @@ static const struct field envoy_fields[] = {
      "descriptors, and uses up what is left of those that are denied",
      &type_choice, offsetof(struct envoy_config, charge), .initial = "together",
      .choices = charge_names, .change = CHANGE_APPLIED},
+    {"on_bad_call", "error or deny",
+     "what a call gets that cannot be decided because of what is in it, such as a message of more "
+     "than 272 KB: error, so that Envoy lets the request pass unless failure_mode_deny is true; "
+     "deny: OVER_LIMIT",
+     &type_choice, offsetof(struct envoy_config, on_bad_call), .initial = "error",
+     .choices = bad_call_names, .change = CHANGE_APPLIED},
     {"negative_hits", "true or false",
      "whether is_negative_hits of a descriptor gives units back, if the caller has not shown an "
      "admin secret: true for limits of files in the format of envoyproxy/ratelimit, never for "

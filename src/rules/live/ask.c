@@ -26,11 +26,24 @@ static int read_cost(const struct rules_ask *a, const struct rule *rule, uint64_
     return 0;
 }
 
+/* Reads the cost of an opaque request: 1 if it cannot be read. */
+static void read_opaque_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost)
+{
+    struct rules_ask quiet = *a;
+    quiet.error = NULL;
+    if (read_cost(&quiet, rule, cost) != 0) {
+        *cost = 1;
+        a->tally->cost_unread++;
+    }
+}
+
 int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct variant *variant,
                 uint64_t *cost)
 {
     int e = 0;
-    if (rule->cost_attribute != NO_ATTRIBUTE) {
+    if (rule->cost_attribute != NO_ATTRIBUTE && a->request->opaque) {
+        read_opaque_cost(a, rule, cost);
+    } else if (rule->cost_attribute != NO_ATTRIBUTE) {
         e = read_cost(a, rule, cost);
     } else {
         *cost = rule->config->cost != 0 ? rule->config->cost : a->question->cost;

@@ -18,6 +18,7 @@ struct rules_waiter {
 struct tally {
     unsigned asked, unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
         shadow_failed;
+    unsigned cost_unread; /* limits of an opaque request that took 1 unit; not in the statistics */
 };
 
 /* Adds the counts of a question, or of one of its stages, to the statistics. Inside the gate. */
@@ -40,8 +41,8 @@ struct rules_ask {
 const struct rule *asking_shared(const struct rules_ask *a, const struct rule *const *rules,
                                  size_t n);
 
-/* Sets *cost to the units that the request takes from one variant of a limit. Returns 0 or
- * WEIR_EATTRIBUTE. */
+/* Sets *cost to the units that the request takes from one variant of a limit. Returns 0 or, if its
+ * attribute cannot be read, WEIR_EATTRIBUTE; an opaque request takes 1 then. */
 int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct variant *variant,
                 uint64_t *cost);
 

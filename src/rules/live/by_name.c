@@ -114,7 +114,7 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
         return fail(error, WEIR_ENOLIMIT, "no limit named '%.*s'",
                     (int)(name.len < WEIR_RULES_NAME ? name.len : WEIR_RULES_NAME), name.at);
     }
-    request.present = 0;
+    request_begin(&request);
     int e = read_request(set, rule, key, &request, error);
     if (e == 0) {
         e = key_compose(set, rule, &request, bytes, &len, error);

@@ -64,6 +64,10 @@ struct call_status {
 
 struct call_part;
 
+/* What a call has met that its caller should know; bits of call.oddities. */
+#define CALL_UNREAD_VALUE 0x1u /* an attribute of the rules cannot be read: on_missing decides */
+#define CALL_UNREAD_COST 0x2u  /* a cost cannot be read: 1 was taken */
+
 /* A call. The caller sets the members up to `arg`, and zeroes the others. It must not change before the
  * answer. */
 struct call {
@@ -83,6 +87,7 @@ struct call {
 
     struct weir_rules_answer answer; /* of the call: of the limit that bound */
     struct call_status *statuses;    /* of each question, in order */
+    unsigned oddities;               /* CALL_... */
     int error;                       /* 0, or WEIR_E... */
 
     /* For call_ask.c and call_parts.c: */

@@ -238,10 +238,11 @@ static int add_question(const struct gathering *all)
     if (q->rate.burst != 0 || q->named.period_ns != 0) {
         return add_override(g, q);
     }
-    int e = request_read(set, &question, &request, g->ask.error);
+    int e = request_read_opaque(set, &question, &request, g->ask.error);
     if (e != 0) {
         return e;
     }
+    g->call->oddities |= request.unread != 0 ? CALL_UNREAD_VALUE : 0;
     g->ask.question = &question;
     g->ask.request = &request;
     size_t listed = list_find(set->block, set->block_count, &request);
@@ -289,6 +290,7 @@ int call_gather(struct call *call, const struct ruleset *set, struct tally *tall
             return e;
         }
     }
+    call->oddities |= tally->cost_unread > 0 ? CALL_UNREAD_COST : 0;
     drop_replaced(call);
     return call->memory->failed ? fail(error, WEIR_ENOMEM, "out of memory for a call") : 0;
 }

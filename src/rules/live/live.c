@@ -417,3 +417,11 @@ bool rules_need_ip(struct weir_rules *rules)
     gate_leave(slot);
     return needs;
 }
+
+bool rules_deny_bad_calls(struct weir_rules *rules)
+{
+    struct slot *slot = gate_enter(rules);
+    bool deny = rules->set->config.envoy.on_bad_call == BAD_CALL_DENY;
+    gate_leave(slot);
+    return deny;
+}

@@ -142,6 +142,9 @@ bool rules_need_ip(struct weir_rules *rules);
  */
 void rules_serve_gateways(struct weir_rules *rules);
 
+/* Returns whether the rules in force have `envoy: {on_bad_call: deny}`. */
+bool rules_deny_bad_calls(struct weir_rules *rules);
+
 /* ---- one limit by its name (by_name.c) ---- */
 
 /* What rules_use() found: what weir_rules_use() tells, and how the fleet is asked. */

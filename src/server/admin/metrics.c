@@ -182,6 +182,18 @@ static const struct metric metrics[] = {
            "(is_negative_hits), by what happened: they were given back (given), or not, because "
            "the caller may not do so (withheld).",
            "result", {"given", ALL(counts.hits_given)}, {"withheld", ALL(counts.hits_withheld)}),
+    SERIES("weir_bad_calls_total", OF_ALL,
+           "Calls of Envoy's rate limit service that could not be decided because of what was in "
+           "them, by the answer that they got: an error, for which Envoy lets the request pass "
+           "unless failure_mode_deny is true (error), or OVER_LIMIT, with on_bad_call: deny "
+           "(deny).",
+           "answer", {"error", ALL(counts.bad_calls)}, {"deny", ALL(counts.bad_calls_denied)}),
+    SERIES("weir_unread_total", OF_ALL,
+           "Calls of Envoy's rate limit service with an attribute of the rules that could not be "
+           "read, so that on_missing decided (value), or with such a cost, so that 1 was charged "
+           "(cost).",
+           "what", {"value", ALL(counts.calls_unread_value)},
+           {"cost", ALL(counts.calls_unread_cost)}),
     ONE("weir_access_refused_total", OF_ALL, ALL(counts.refused_access),
         "Requests that were refused because of a wrong secret or a missing role."),
     ONE("weir_access_delayed_total", OF_ALL, ALL(counts.delayed),

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/maths.h"
 #include "common/log.h"
+#include "common/sha256.h"
 #include "rules/envoy/envoy.h"
 #include "server/ask/throttle_ask.h"
 #include "server/net/pending.h"
@@ -30,6 +31,30 @@ enum rls_unit rls_unit_of(uint64_t period_ns)
     return period_ns == WEIR_MONTH ? RLS_MONTH
            : i < RLS_UNITS         ? (enum rls_unit)i
                                    : RLS_UNIT_UNKNOWN;
+}
+
+unsigned rls_flags(const struct call *call)
+{
+    return answer_flags(call->answer.answer.flags) | call->oddities << ANSWER_FLAGS;
+}
+
+const char *rls_flag_name(unsigned i)
+{
+    static const char *const oddities[RLS_FLAGS - ANSWER_FLAGS] = {"unread_value", "unread_cost"};
+    return i < ANSWER_FLAGS ? answer_flag_names[i] : oddities[i - ANSWER_FLAGS];
+}
+
+bool rls_bad_call(struct worker *w, const char *why)
+{
+    static struct log_limit lines;
+    bool deny = rules_deny_bad_calls(w->server->rules);
+    count_own(deny ? &w->counts.bad_calls_denied : &w->counts.bad_calls, 1);
+    LOG_LIMITED(&lines, LEVEL_WARNING, "a call of Envoy's rate limit service cannot be decided",
+                LOG_STRING("why", why),
+                LOG_STRING("answer", deny ? "OVER_LIMIT"
+                                          : "an error, for which Envoy lets the request pass "
+                                            "unless failure_mode_deny is true"));
+    return deny;
 }
 
 /* ---- checking ---- */
@@ -145,12 +170,36 @@ static int add_attributes(const struct rls_ask *ask, const struct rls_descriptor
     return 0;
 }
 
-/* Sets the rate that the descriptor brings, and its key: the domain and the entries, each with its
- * length. */
+/* Returns the key of a descriptor that brings a limit: the domain and the entries, each with its
+ * length; what stands for it if it is too long; at NULL: out of memory. */
+static struct text override_key(const struct rls_ask *ask, const struct rls_descriptor *d,
+                                struct arena *memory)
+{
+    struct buffer key;
+    char room[SHA256_MARKED];
+    buffer_init(&key, SIZE_MAX / 2);
+    for (size_t i = 0; i < 1 + 2 * d->count; i++) {
+        struct text part = i == 0       ? ask->domain
+                           : i % 2 != 0 ? d->entries[i / 2].key
+                                        : d->entries[i / 2 - 1].value;
+        buffer_put_u64(&key, part.len);
+        buffer_put_char(&key, ':');
+        buffer_put(&key, part);
+    }
+    struct text whole = buffer_text(&key);
+    if (whole.len > WEIR_KEY_MAX) { /* no other key begins with a NUL */
+        sha256_mark(whole, room);
+        whole = (struct text){room, sizeof room};
+    }
+    struct text own = key.full ? (struct text){NULL, 0} : arena_text(memory, whole);
+    buffer_finish(&key);
+    return own;
+}
+
+/* Sets the rate that the descriptor brings, and its key. */
 static int add_override(const struct rls_ask *ask, const struct rls_descriptor *d,
                         struct arena *memory, struct call_question *q, struct weir_error *error)
 {
-    struct buffer key;
     uint64_t period_ns = periods[d->unit];
     q->named = (struct rate){d->requests, period_ns};
     if (d->requests == 0) {
@@ -162,22 +211,8 @@ static int add_override(const struct rls_ask *ask, const struct rls_descriptor *
                     "limit: found %llu requests per %s, expected at most one in a nanosecond",
                     (unsigned long long)d->requests, rls_unit_names[d->unit]);
     }
-    buffer_init(&key, WEIR_KEY_MAX);
-    for (size_t i = 0; i < 1 + 2 * d->count; i++) {
-        struct text part = i == 0       ? ask->domain
-                           : i % 2 != 0 ? d->entries[i / 2].key
-                                        : d->entries[i / 2 - 1].value;
-        buffer_put_u64(&key, part.len);
-        buffer_put_char(&key, ':');
-        buffer_put(&key, part);
-    }
-    q->key = arena_text(memory, buffer_text(&key));
-    bool full = key.full;
-    buffer_finish(&key);
-    return full ? fail(error, WEIR_EKEY,
-                       "found a descriptor with a limit and a key of more than %d bytes",
-                       WEIR_KEY_MAX)
-                : 0;
+    q->key = override_key(ask, d, memory);
+    return q->key.at != NULL ? 0 : WEIR_ENOMEM;
 }
 
 static int make_question(const struct rls_ask *ask, const struct rls_descriptor *d,
@@ -225,10 +260,13 @@ static void audit_given(const struct rls_call *r, const struct call_part *part)
         LOG_COUNT("units", units));
 }
 
-/* Counts and logs which limits have got units back, and which should have and did not. Calls that
- * negative_hits allows are counted only, as those of settle and cancel are. */
-static void tell_given(const struct rls_call *r, struct worker_counts *counts)
+/* Counts what was odd about the call. Counts and logs which limits have got units back, and which
+ * should have and did not. Uses that negative_hits allows are counted only, as those of settle and
+ * cancel are. */
+static void tell_call(const struct rls_call *r, struct worker_counts *counts)
 {
+    count_own(&counts->calls_unread_value, (r->call.oddities & CALL_UNREAD_VALUE) != 0);
+    count_own(&counts->calls_unread_cost, (r->call.oddities & CALL_UNREAD_COST) != 0);
     for (size_t i = 0; i < r->call.parts_count; i++) {
         const struct call_part *part = r->call.parts[i];
         if (part->withheld) {
@@ -249,7 +287,7 @@ static void on_done(void *arg)
 {
     struct rls_call *r = arg;
     struct pending *p = r->pending;
-    tell_given(r, &p->worker->counts);
+    tell_call(r, &p->worker->counts);
     p->error = r->call.error;
     pending_answered(p);
 }
@@ -290,7 +328,7 @@ static int begin(struct asker *asker, struct pending *p, const struct rls_ask *a
     p->call = call;
     e = e != 0 ? e : call_ask(call, error);
     if (e != RULES_PENDING) {
-        tell_given(r, &asker->worker->counts);
+        tell_call(r, &asker->worker->counts);
     }
     return e;
 }

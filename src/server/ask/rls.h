@@ -62,6 +62,24 @@ struct rls_ask {
 int rls_run(struct asker *asker, struct pending *p, const struct rls_ask *ask,
             struct weir_error *error);
 
+/*
+ * Counts and logs a call that cannot be decided because of what is in it; `why` says what that is.
+ * Returns whether it is to be answered with OVER_LIMIT; otherwise with an error.
+ */
+bool rls_bad_call(struct worker *w, const char *why);
+
+/* Returns whether an error of rls_run() is one of the call. */
+static inline bool rls_is_bad(int e)
+{
+    return e != 0 && answer_error(e)->status == 400;
+}
+
+/* What is told as dynamic metadata, by members that are true: the flags of the answer, then those of
+ * call.oddities. Bit i of rls_flags() has the name rls_flag_name(i). */
+#define RLS_FLAGS (ANSWER_FLAGS + 2)
+unsigned rls_flags(const struct call *call);
+const char *rls_flag_name(unsigned i);
+
 /* Returns the code of a verdict. */
 static inline enum rls_code rls_code(int verdict)
 {

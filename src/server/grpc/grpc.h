@@ -58,6 +58,9 @@ struct grpc_method {
     unsigned operation;  /* enum operation; of methods that run one */
     /* Reads the message and ends the call, now or later, by grpc_reply() or grpc_fail(). */
     void (*run)(struct grpc_call *call, struct text message);
+    /* Answers a call that would be refused because of what is in it, and returns true; or returns
+     * false, and it is refused. NULL: all are. */
+    bool (*decline)(struct grpc_call *call, const char *why);
 };
 
 /* One stream, and the call on it. */

@@ -254,6 +254,15 @@ void grpc_refuse(struct grpc_call *call, enum request_result result, enum grpc_s
                                   status == GRPC_UNIMPLEMENTED ? 5 : 4, NULL);
 }
 
+/* Refuses a call because of what is in it, unless its method has another answer for that. */
+static void refuse_bad(struct grpc_call *call, enum grpc_status status, const char *why)
+{
+    const struct grpc_method *m = call->method;
+    if (m == NULL || m->decline == NULL || !m->decline(call, why)) {
+        grpc_refuse(call, REQUEST_ERROR, status, why);
+    }
+}
+
 /* Answers a request that is no call of gRPC. */
 static void refuse_request(struct grpc_call *call, struct text http_status)
 {
@@ -383,8 +392,7 @@ void grpc_check_head(struct grpc_call *call)
         grpc_refuse(call, REQUEST_OVERLOAD, GRPC_UNAVAILABLE,
                     "the request waited longer than --max-age allows; retry later");
     } else if (call->too_large) {
-        grpc_refuse(call, REQUEST_ERROR, GRPC_RESOURCE_EXHAUSTED,
-                    "found more than 8192 bytes of header fields");
+        refuse_bad(call, GRPC_RESOURCE_EXHAUSTED, "found more than 8192 bytes of header fields");
     } else if (call->wrong_secret) {
         refuse_secret(call);
     } else if (call->method == NULL) {
@@ -394,8 +402,7 @@ void grpc_check_head(struct grpc_call *call)
     } else if (call->role < call->method->role) {
         refuse_role(call);
     } else if (call->compressed) {
-        grpc_refuse(call, REQUEST_ERROR, GRPC_UNIMPLEMENTED,
-                    "found a grpc-encoding other than identity");
+        refuse_bad(call, GRPC_UNIMPLEMENTED, "found a grpc-encoding other than identity");
     }
 }
 
@@ -408,7 +415,7 @@ void grpc_take_bytes(struct grpc_call *call, struct text bytes)
     buffer_put(&call->request, bytes);
     call->connection->session_kept += buffer_len(&call->request) - before;
     if (call->request.full) {
-        grpc_refuse(call, REQUEST_ERROR, GRPC_RESOURCE_EXHAUSTED, "the message is too large");
+        refuse_bad(call, GRPC_RESOURCE_EXHAUSTED, "the message is too large");
         grpc_drop_request(call);
     }
 }
@@ -422,11 +429,11 @@ static void decide(struct grpc_call *call)
                                      : (uint64_t)b[1] << 24 | (uint64_t)b[2] << 16 |
                                            (uint64_t)b[3] << 8 | (uint64_t)b[4];
     if (body.len >= PREFIX && b[0] != 0) {
-        grpc_refuse(call, REQUEST_ERROR, b[0] == 1 ? GRPC_UNIMPLEMENTED : GRPC_INTERNAL,
-                    "found a compressed message, expected a plain one");
+        refuse_bad(call, b[0] == 1 ? GRPC_UNIMPLEMENTED : GRPC_INTERNAL,
+                   "found a compressed message, expected a plain one");
     } else if (len != body.len - PREFIX) {
-        grpc_refuse(call, REQUEST_ERROR, GRPC_INTERNAL,
-                    "found no message, several, or one that is cut short; expected exactly one");
+        refuse_bad(call, GRPC_INTERNAL,
+                   "found no message, several, or one that is cut short; expected exactly one");
     } else if (is_late(call)) {
         grpc_refuse(call, REQUEST_ERROR, GRPC_DEADLINE_EXCEEDED,
                     "the message came after the deadline of the call; nothing was taken");

@@ -82,6 +82,6 @@ void grpc_health_ends(struct grpc_session *session)
 }
 
 const struct grpc_method grpc_health_methods[GRPC_HEALTH_METHODS] = {
-    {"grpc.health.v1.Health", "Check", ROLE_NONE, 0, run_check},
-    {"grpc.health.v1.Health", "Watch", ROLE_NONE, 0, run_watch},
+    {"grpc.health.v1.Health", "Check", ROLE_NONE, 0, run_check, NULL},
+    {"grpc.health.v1.Health", "Watch", ROLE_NONE, 0, run_watch, NULL},
 };

@@ -347,11 +347,11 @@ static void make_methods(void)
             (void)snprintf(names[i], sizeof names[i], "%c%s", row->name[0] - 'a' + 'A',
                            row->name + 1);
             methods[methods_count++] =
-                (struct grpc_method){SERVICE, names[i], row->role, i, run_operation};
+                (struct grpc_method){SERVICE, names[i], row->role, i, run_operation, NULL};
         }
     }
     methods[methods_count++] =
-        (struct grpc_method){SERVICE, "Batch", ROLE_CHECK, OPERATION_CHECK, run_batch};
+        (struct grpc_method){SERVICE, "Batch", ROLE_CHECK, OPERATION_CHECK, run_batch, NULL};
 }
 
 const struct grpc_method *grpc_limiter_methods(size_t *count)

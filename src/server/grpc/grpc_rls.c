@@ -27,11 +27,12 @@ static int malformed(const struct reading *r)
     return fail(r->error, WEIR_EINVAL, "the message is malformed");
 }
 
+/* Takes any bytes: Envoy sends what its clients have written into header fields. */
 static int read_string(const struct reading *r, const struct protobuf_field *f, const char *name,
                        struct text *to)
 {
-    if (f->type != PROTOBUF_BYTES || !protobuf_is_string(f->bytes)) {
-        return fail(r->error, WEIR_EINVAL, "%s: expected a string of UTF-8 without NUL", name);
+    if (f->type != PROTOBUF_BYTES) {
+        return fail(r->error, WEIR_EINVAL, "%s: expected a string", name);
     }
     *to = f->bytes;
     return 0;
@@ -189,10 +190,10 @@ static void put_header(struct buffer *to, size_t number, struct text name, struc
 static void put_metadata(struct buffer *to, unsigned flags)
 {
     size_t metadata = protobuf_begin(to, RESPONSE_METADATA);
-    for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
+    for (unsigned i = 0; i < RLS_FLAGS; i++) {
         if ((flags >> i & 1) != 0) {
             size_t field = protobuf_begin(to, STRUCT_FIELDS);
-            protobuf_put_bytes(to, MAP_KEY, text_of(answer_flag_names[i]));
+            protobuf_put_bytes(to, MAP_KEY, text_of(rls_flag_name(i)));
             size_t value = protobuf_begin(to, MAP_VALUE);
             protobuf_put_number(to, VALUE_BOOL, 1);
             protobuf_end(to, value);
@@ -214,11 +215,29 @@ static void reply(struct grpc_call *call, const struct call *said)
     if (verdict != WEIR_ALLOW) {
         protobuf_put_bytes(to, RESPONSE_RAW_BODY, text_of(said->answer.deny_message));
     }
-    unsigned flags = answer_flags(said->answer.answer.flags);
+    unsigned flags = rls_flags(said);
     if (flags != 0) {
         put_metadata(to, flags);
     }
     grpc_reply(call, verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY);
+}
+
+/* Denies a call that cannot be decided, if the rules say so. */
+static bool decline(struct grpc_call *call, const char *why)
+{
+    if (!rls_bad_call(call->connection->worker, why)) {
+        return false;
+    }
+    protobuf_put_number(grpc_begin_message(call), RESPONSE_CODE, RLS_OVER_LIMIT);
+    grpc_reply(call, REQUEST_DENY);
+    return true;
+}
+
+static void fail_call(struct grpc_call *call, int e, const struct weir_error *error)
+{
+    if (!rls_is_bad(e) || !decline(call, answer_words_of_error(e, error))) {
+        grpc_fail(call, e, error);
+    }
 }
 
 static void put_later(struct pending *p)
@@ -229,7 +248,7 @@ static void put_later(struct pending *p)
         return;
     }
     if (p->error != 0) {
-        grpc_fail(call, p->error, &error);
+        fail_call(call, p->error, &error);
     } else {
         reply(call, p->call);
     }
@@ -250,11 +269,11 @@ static void run(struct grpc_call *call, struct text message)
     if (e == ANSWER_LATER) {
         grpc_keep(call, p, put_later);
     } else if (e != 0) {
-        grpc_fail(call, e, &error);
+        fail_call(call, e, &error);
     } else {
         reply(call, p->call);
     }
 }
 
 const struct grpc_method grpc_rls_methods[GRPC_RLS_METHODS] = {
-    {SERVICE, "ShouldRateLimit", ROLE_CHECK, OPERATION_CHECK, run}};
+    {SERVICE, "ShouldRateLimit", ROLE_CHECK, OPERATION_CHECK, run, decline}};

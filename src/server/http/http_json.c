@@ -263,19 +263,27 @@ int http_read_ask(struct text object, const struct operation_row *row, struct as
 
 /* ---- bodies ---- */
 
-bool http_check_json(struct exchange *x, size_t values_most, struct text *value)
+int http_parse_json(const struct exchange *x, size_t values_most, struct text *value,
+                    struct weir_error *error)
 {
     struct jsontext_flaw flaw;
-    struct weir_error error;
     *value = x->request->body;
-    if (jsontext_check(value, values_most, &flaw)) {
-        return true;
+    return jsontext_check(value, values_most, &flaw)
+               ? 0
+               : fail(error, WEIR_EINVAL,
+                      "the body is not JSON with at most %zu values and names: line %u, column %u: "
+                      "%s",
+                      values_most, flaw.line, flaw.column, flaw.words);
+}
+
+bool http_check_json(struct exchange *x, size_t values_most, struct text *value)
+{
+    struct weir_error error;
+    int e = http_parse_json(x, values_most, value, &error);
+    if (e != 0) {
+        http_reply_failure(x, e, &error);
     }
-    (void)fail(&error, WEIR_EINVAL,
-               "the body is not JSON with at most %zu values and names: line %u, column %u: %s",
-               values_most, flaw.line, flaw.column, flaw.words);
-    http_reply_failure(x, WEIR_EINVAL, &error);
-    return false;
+    return e == 0;
 }
 
 /* Bytes of a key may be any, so "\u0000" is allowed. */

@@ -11,8 +11,12 @@
 /* Values and names of members in one object that is sent; the largest question has half as many. */
 #define HTTP_JSON_VALUES 1024
 
-/* Checks that the body is JSON with at most values_most values and names. Returns false after a 400;
- * otherwise *value is what jsontext.h takes apart. */
+/* Checks that the body is JSON with at most values_most values and names. Returns 0 and sets *value to
+ * what jsontext.h takes apart, or returns WEIR_EINVAL with the reason. */
+int http_parse_json(const struct exchange *x, size_t values_most, struct text *value,
+                    struct weir_error *error);
+
+/* Does the same. Returns false after a 400. */
 bool http_check_json(struct exchange *x, size_t values_most, struct text *value);
 
 /* Returns the body as JSON, to be freed by json_decref(); NULL after a 400. */

@@ -69,11 +69,7 @@ static int read_string(const struct reading *r, struct text name, struct text va
         return unexpected(r, name, value, "a string");
     }
     *to = http_json_bytes(value, r->memory);
-    if (to->at == NULL) {
-        return WEIR_ENOMEM;
-    }
-    return memchr(to->at, 0, to->len) == NULL ? 0
-                                              : unexpected(r, name, value, "a string without NUL");
+    return to->at == NULL ? WEIR_ENOMEM : 0;
 }
 
 static int read_number(const struct reading *r, struct text name, struct text value, uint64_t most,
@@ -238,10 +234,10 @@ static void put_header(struct buffer *to, size_t number, struct text name, struc
 static void put_metadata(struct buffer *to, unsigned flags)
 {
     const char *between = ",\"dynamicMetadata\":{";
-    for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
+    for (unsigned i = 0; i < RLS_FLAGS; i++) {
         if ((flags >> i & 1) != 0) {
             buffer_put(to, text_of(between));
-            http_put_string(to, text_of(answer_flag_names[i]));
+            http_put_string(to, text_of(rls_flag_name(i)));
             buffer_put(to, TEXT(":true"));
             between = ",";
         }
@@ -263,10 +259,22 @@ static void reply(struct exchange *x, const struct call *call)
     buffer_put(to, TEXT("]"));
     size_t headers = rls_each_field(x->server, call, put_header, to);
     buffer_put(to, headers > 0 ? TEXT("]") : TEXT(""));
-    put_metadata(to, answer_flags(call->answer.answer.flags));
+    put_metadata(to, rls_flags(call));
     buffer_put(to, TEXT("}"));
     x->result = verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY;
     http_reply(x, verdict == WEIR_ALLOW ? 200 : 429, "application/json", NULL);
+}
+
+/* Replies with an error, or denies a call that cannot be decided, if the rules say so. */
+static void fail_call(struct exchange *x, int e, const struct weir_error *error)
+{
+    if (!rls_is_bad(e) || !rls_bad_call(x->connection->worker, answer_words_of_error(e, error))) {
+        http_reply_failure(x, e, error);
+        return;
+    }
+    buffer_put(&x->body, TEXT("{\"overallCode\":\"OVER_LIMIT\",\"statuses\":[]}"));
+    x->result = REQUEST_DENY;
+    http_reply(x, 429, "application/json", NULL);
 }
 
 static void put_later(struct pending *p)
@@ -275,7 +283,7 @@ static void put_later(struct pending *p)
     struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
     if (p->error != 0) {
-        http_reply_failure(&x, p->error, &error);
+        fail_call(&x, p->error, &error);
     } else {
         reply(&x, p->call);
     }
@@ -289,11 +297,8 @@ static void run(struct exchange *x)
     struct weir_error error = {0};
     struct rls_ask ask = {.domain = {"", 0}};
     struct text body;
-    if (!http_check_json(x, VALUES_MAX, &body)) {
-        return;
-    }
-    int e = WEIR_ENOMEM;
-    if (p != NULL) {
+    int e = p == NULL ? WEIR_ENOMEM : http_parse_json(x, VALUES_MAX, &body, &error);
+    if (e == 0) {
         struct reading r = {&p->memory, &error};
         e = read_object(&r, TEXT("the body"), body, read_member, &ask);
         e = e != 0 ? e : rls_run(&asker, p, &ask, &error);
@@ -301,7 +306,7 @@ static void run(struct exchange *x)
     if (e == ANSWER_LATER) {
         http_keep(x, p, put_later);
     } else if (e != 0) {
-        http_reply_failure(x, e, &error);
+        fail_call(x, e, &error);
     } else {
         reply(x, p->call);
     }

@@ -13,7 +13,6 @@ from running import await_start, free_port, tell, until
 SOURCE = os.environ["WEIR_SOURCE_DIR"]
 TYPE = "type.googleapis.com/envoy."
 FILES = {"edge.yaml": """domain: edge
-envoy: {negative_hits: true}
 descriptors:
   - {key: user, rate_limit: {name: per-user, unit: year, requests_per_unit: 5}}
   - {key: told, rate_limit: {unit: year, requests_per_unit: 1, weir: {deny: {message: 'Come back next year.'}}}}
@@ -193,13 +192,39 @@ def a_skipped_limit_is_told_in_the_dynamic_metadata_that_the_guide_names():
 
 
 def hits_of_a_descriptor_are_counted_and_given_back():
-    e = Edge()
+    e = Edge(rules="envoy: {negative_hits: true}\n")
     assert e.statuses(1, x_payer="p", x_cost="7") == [200]
     assert e.statuses(1, x_payer="p", x_cost="4") == [429]
     assert e.statuses(1, x_payer="p", x_cost="3") == [200]
     assert e.statuses(1, x_payer="p", x_cost="0") == [429]  # a look: nothing is left
     assert e.statuses(1, x_refund="p") == [200]
     assert e.statuses(2, x_payer="p", x_cost="4") == [200, 429]
+    e.close()
+
+
+def no_header_field_switches_off_the_limits_of_its_request():
+    """On the listener that lets requests pass whose call fails."""
+    e = Edge()
+    odd = ["v" * 5000, "v" * 5001, "v" * 50000, "\xff\xfe", "\xc0\xaf", "\xed\xa0\x80", "a\xe9", "-1", "%00", "a,b", "*"]
+    for value in odd:
+        assert e.statuses(6, x_user=value) == [200] * 5 + [429], value[:20]
+    for i, value in enumerate(odd):  # a descriptor beside it is limited as well
+        assert e.statuses(6, x_user="beside-%d" % i, x_load=value) == [200] * 5 + [429], value[:20]
+    for i, cost in enumerate(("many", "-5", "\xff", "1e9", "9" * 30, "v" * 5000)):
+        statuses = e.statuses(11, x_user="payer-%d" % i, x_cost=cost, x_payer="p%d" % i)
+        assert statuses[5:] == [429] * 6, (cost[:20], statuses)
+    duplicate = http.client.HTTPConnection("127.0.0.1", e.open, timeout=PATIENCE)
+    found = []
+    for _ in range(6):
+        duplicate.putrequest("GET", "/")
+        for value in ("twice", "w" * 5000):
+            duplicate.putheader("x-user", value)
+        duplicate.endheaders()
+        reply = duplicate.getresponse()
+        reply.read()
+        found.append(reply.status)
+    assert found == [200] * 5 + [429], found
+    assert e.world.server.count("cannot be decided") == 0, e.world.server.log()
     e.close()
 
 

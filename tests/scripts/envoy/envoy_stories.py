@@ -1,6 +1,6 @@
 """Envoy's rate limit service as weir serves it, beyond the table: windows, charging, header fields, bad input, health,
 JSON, and what weir adds. Each function below is a story; its name says which."""
-import http.client, json, os, re, shutil, subprocess, sys, time
+import hashlib, http.client, json, os, re, shutil, subprocess, sys, time
 
 import grpc
 
@@ -8,6 +8,9 @@ from envoy_world import PATIENCE, SECONDS, World, health_pb2, refused, request_o
 from running import WEIR, tell, until
 
 INVALID = grpc.StatusCode.INVALID_ARGUMENT
+NEGATIVE = "weir_negative_hits_total{result=\"%s\"}"
+BAD = "weir_bad_calls_total{answer=\"%s\"}"
+UNREAD = "weir_unread_total{what=\"%s\"}"
 FILES = {"shop.yaml": """domain: shop
 descriptors:
   - {key: user, rate_limit: {unit: year, requests_per_unit: 5}}
@@ -33,6 +36,15 @@ def ctl(world, *words):
     return subprocess.run([WEIR, "ctl", "--admin", world.server.address("admin"), *words], check=True, timeout=PATIENCE,
                           stdout=subprocess.PIPE, text=True,
                           env={**os.environ, "XDG_RUNTIME_DIR": world.server.folder}).stdout
+
+
+def metric(world, series):
+    host, port = world.server.address("admin").rsplit(":", 1)
+    c = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
+    c.request("GET", "/metrics")
+    text = c.getresponse().read().decode()
+    c.close()
+    return int(re.search(r"^%s (\d+)$" % re.escape(series), text, re.M).group(1))
 
 
 def fields_of(response):
@@ -155,29 +167,64 @@ def a_limit_in_shadow_mode_is_counted_as_such_and_the_kill_switch_allows_all():
 
 # ---- bad input ----
 
-def bytes_that_are_no_text_or_no_message_are_refused():
+def message(domain=b"shop", key=b"user", value=b"x"):
+    """Returns a call as bytes: the client of Python sends no strings that are not UTF-8."""
+    def field(tag, data):
+        size, bytes_of = len(data), [tag]
+        while size >= 128:
+            bytes_of.append(size % 128 + 128)
+            size //= 128
+        return bytes(bytes_of + [size]) + data
+    return field(0x0a, domain) + field(0x12, field(0x0a, field(0x0a, key) + field(0x12, value)))
+
+
+def left_after(world, **parts):
+    """Asks with such a call, and returns what remains; -1 if no limit applies."""
+    status = rls.RateLimitResponse.FromString(world.raw(message(**parts))).statuses[0]
+    return status.limit_remaining if status.HasField("current_limit") else -1
+
+
+def values_are_bytes_and_each_has_its_own_count():
     w = World(FILES)
+    values = [b"x", b"\xff\xfe", b"\xc0\xaf", b"\xed\xa0\x80", b"a\0b", b"a\0c", b"a", b"\0\0", b"\0h", b"", b"\xff", b"\n"]
+    for left in (4, 3):
+        assert [left_after(w, value=v) for v in values] == [left] * len(values)
+    assert left_after(w, domain=b"\xff\xfe") == left_after(w, domain=b"sh\0op") == left_after(w, key=b"us\0er") == -1
+    w.close()
 
-    def message(domain=b"shop", key=b"user", value=b"x"):
-        def field(tag, data):
-            return bytes([tag, len(data)]) + data
-        return field(0x0a, domain) + field(0x12, field(0x0a, field(0x0a, key) + field(0x12, value)))
 
-    assert rls.RateLimitResponse.FromString(w.raw(message())).statuses[0].limit_remaining == 4
-    for bad in ({"domain": b"\xff\xfe"}, {"key": b"\xc0\xaf"}, {"value": b"\xed\xa0\x80"}, {"domain": b"sh\0op"},
-                {"key": b"us\0er"}, {"value": b"\0"}):
-        refused(INVALID, "UTF-8 without NUL", lambda: w.raw(message(**bad)))
+def calls_that_are_no_calls_are_errors_which_are_logged_and_counted():
+    w = World(FILES)
     refused(INVALID, "domain", lambda: w.call("", "user=x"))
     refused(INVALID, "descriptors", lambda: w.call("shop", ""))
     refused(INVALID, "entries", lambda: w.call("shop", "user=x | "))
     refused(INVALID, "key", lambda: w.call("shop", "=x"))
     refused(INVALID, "unit", lambda: w.call("shop", "user=x @5/UNKNOWN"))
     refused(INVALID, "malformed", lambda: w.raw(b"\x0a\x7fcut off"))
+    refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "too large", lambda: w.raw(message(value=b"v" * 300000)))
+    refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "header fields", lambda: w.call("shop", "user=x", metadata=[("x-long", "y" * 9000)]))
+    assert post(w, "/json", "{")[0] == 400
+    assert (metric(w, BAD % "error"), metric(w, BAD % "deny")) == (9, 0)
+    assert 1 <= w.server.count("rate limit service cannot be decided") <= 9, w.server.log()
+    assert "failure_mode_deny" in w.server.log()
     newer = message() + b"\xfa\x3f\x02hi\xc0\x3e\x07"  # fields of newer clients are ignored
-    assert rls.RateLimitResponse.FromString(w.raw(newer)).statuses[0].limit_remaining == 3
+    assert rls.RateLimitResponse.FromString(w.raw(newer)).statuses[0].limit_remaining == 4
     for method in ("shouldRateLimit", "ShouldRateLimits", ""):
         refused(grpc.StatusCode.UNIMPLEMENTED, "", lambda: w.channel.unary_unary(
             "/envoy.service.ratelimit.v3.RateLimitService/" + method)(b"", timeout=PATIENCE))
+    w.close()
+
+
+def with_on_bad_call_deny_such_calls_are_over_their_limit():
+    w = World({"shop.yaml": FILES["shop.yaml"] + "envoy: {on_bad_call: deny}\n"})
+    for ask in (lambda: w.call("", "user=x"), lambda: w.call("shop", "user=x | "), lambda: w.call("shop", "user=x @5/UNKNOWN"),
+                lambda: rls.RateLimitResponse.FromString(w.raw(b"\x0a\x7fcut off")),
+                lambda: rls.RateLimitResponse.FromString(w.raw(message(value=b"v" * 300000))),
+                lambda: w.call("shop", "user=x", metadata=[("x-long", "y" * 9000)])):
+        assert ask().overall_code == rls.RateLimitResponse.OVER_LIMIT
+    assert post(w, "/json", "{") == (429, {"overallCode": "OVER_LIMIT", "statuses": []})
+    assert (metric(w, BAD % "error"), metric(w, BAD % "deny")) == (0, 7)
+    w.expect("shop", "user=x -> OK: OK 4 of 5/YEAR")
     w.close()
 
 
@@ -190,12 +237,64 @@ def more_descriptors_than_weir_decides_at_once_are_refused():
     w.close()
 
 
-def long_keys_and_values_are_counted_or_refused_but_never_mixed_up():
-    w = World(FILES)
-    for size in (100, 4000):
-        text = "v" * size
-        w.expect("shop", "user=%sa -> OK: OK 4 of 5/YEAR" % text, "user=%sb -> OK: OK 4 of 5/YEAR" % text)
-    refused(INVALID, "4096", lambda: w.call("shop", "user=" + "v" * 5000))
+def hashed(value):
+    """What stands for a long value in a key."""
+    return b"\0" + hashlib.sha256(value).digest()
+
+
+def long_values_are_counted_and_never_mixed_up():
+    w = World({**FILES, "wild.yaml": """domain: wild
+descriptors:
+  - {key: path, value: /login*, rate_limit: {unit: year, requests_per_unit: 2}}
+  - key: path
+    value: /both*
+    descriptors: [{key: user, rate_limit: {unit: year, requests_per_unit: 3}}]
+"""})
+    for size in (100, 3000, 4095, 4096, 5000, 60000):
+        text = "v" * (size - 1)
+        for left in (4, 3):
+            w.expect("shop", "user=%sa -> OK: OK %d of 5/YEAR" % (text, left), "user=%sb -> OK: OK %d of 5/YEAR" % (text, left),
+                     "one=%sa @9/YEAR -> OK: OK %d of 9/YEAR" % (text, left + 4))
+    long = b"v" * 4999 + b"a"
+    assert left_after(w, value=long) == 2 and left_after(w, value=hashed(long)) == 4 and left_after(w, value=long) == 1
+    more = "q" * 5000  # wildcards see the value, not what stands for it
+    w.expect("wild", "path=/login?%s -> OK: OK 1 of 2/YEAR" % more, "path=/login?%s -> OK: OK 0 of 2/YEAR" % more,
+             "path=/login?%s -> OVER: OVER 0 of 2/YEAR" % more, "path=/logi%s -> OK: OK -" % more)
+    for size in (3000, 5000):  # each fits alone, or does not, and both together do not
+        p, u = "/both" + "p" * size, "u" * size
+        w.expect("wild", "path=%s, user=%s -> OK: OK 2 of 3/YEAR" % (p, u), "path=%s, user=%s -> OK: OK 1 of 3/YEAR" % (p, u),
+                 "path=%sx, user=%s -> OK: OK 2 of 3/YEAR" % (p, u), "path=%s, user=%sx -> OK: OK 2 of 3/YEAR" % (p, u))
+    assert metric(w, BAD % "error") == 0
+    w.close()
+
+
+def what_cannot_be_read_is_decided_by_on_missing_and_the_other_limits_decide():
+    rules = """attributes: {tokens: request, kind: request, payer: request}
+limits:
+  - {name: login, when: {path: '/login*'}, key: [ip], rate: 5/day, on_missing: deny}
+  - {name: open, when: {path: /open, kind: b}, key: [ip], rate: 5/day}
+  - {name: closed, when: {path: /closed, kind: a}, key: [], rate: 5/day, on_missing: deny, expose: true}
+  - {name: nets, when: {ip: 10.0.0.0/8, kind: c}, key: [], rate: 5/day, on_missing: deny, expose: true}
+  - {name: kinds, when: {kind: '*'}, key: [kind], rate: 5/day}
+  - {name: paid, key: [payer], cost: 'attribute:tokens', rate: 100/day}
+"""
+    w = World({}, rules=rules)
+    w.expect("d", "path=/login, ip=192.0.2.1 -> OK: OK 4 of 5/DAY", "path=/login, ip=none -> OVER: OVER -",
+             "path=/login%00, ip=192.0.2.1 -> OVER: OVER -", "path=/%s, ip=192.0.2.1 -> OVER: OVER -" % ("p" * 5000),
+             "path=/%00, kind=b -> OVER: OVER -",  # `login` would apply to some path
+             "path=/x, ip=none, kind=b -> OK: OK 4 of 5/DAY", "path=/open, ip=none, kind=b -> OK: OK 3 of 5/DAY",
+             "path=/x, ip=none, kind=c -> OVER: OVER -", "path=/x, ip=192.0.2.1, kind=c -> OK: OK 4 of 5/DAY")
+    said = w.call("d", "path=/x, ip=none, kind=d")
+    assert dict(said.dynamic_metadata) == {"unread_value": True}, said
+    assert not w.call("d", "path=/x, ip=192.0.2.1, kind=d").HasField("dynamic_metadata")
+    for left, tokens in ((98, "2"), (97, "-5"), (96, "many"), (95, "0"), (94, "1e3"), (93, ""), (92, None), (89, "3")):
+        said = w.call("d", "payer=x" + ("" if tokens is None else ", tokens=" + tokens))
+        assert said.statuses[0].limit_remaining == left, (tokens, said)
+        assert dict(said.dynamic_metadata) == ({} if tokens in ("2", "3") else {"unread_cost": True}), (tokens, said)
+    ask = {"domain": "d", "descriptors": [{"entries": [{"key": "payer", "value": "x\0y"}, {"key": "ip", "value": "none"}]}]}
+    status, got = post(w, "/json", json.dumps(ask))
+    assert (status, got["dynamicMetadata"]) == (200, {"unread_value": True, "unread_cost": True}), got
+    assert (metric(w, UNREAD % "cost"), metric(w, UNREAD % "value"), metric(w, BAD % "error")) == (7, 9, 0)
     w.close()
 
 
@@ -210,16 +309,6 @@ def a_call_needs_the_secret_that_clients_need():
 
 # ---- units given back ----
 
-def metric(world, series):
-    host, port = world.server.address("admin").rsplit(":", 1)
-    c = http.client.HTTPConnection(host, int(port), timeout=PATIENCE)
-    c.request("GET", "/metrics")
-    text = c.getresponse().read().decode()
-    c.close()
-    return int(re.search(r"^%s (\d+)$" % re.escape(series), text, re.M).group(1))
-
-
-NEGATIVE = "weir_negative_hits_total{result=\"%s\"}"
 WITHHELD = "is_negative_hits gave nothing back"
 
 
@@ -383,6 +472,9 @@ def nodes_with_one_store_share_the_limits():
     nodes[1].expect("shop", "user=s -> OK: OK 3 of 5/YEAR", "one=s @2/YEAR -> OK: OK 0 of 2/YEAR",
                     "user=s *-1 -> OK: OK 4 of 5/YEAR")
     nodes[0].expect("shop", "user=s *0 -> OK: OK 4 of 5/YEAR")
+    for left, node in ((4, nodes[0]), (3, nodes[1])):  # long values have one key on every node
+        node.expect("shop", "user=%s -> OK: OK %d of 5/YEAR" % ("v" * 9000, left),
+                    "user=%s @9/YEAR -> OK: OK %d of 9/YEAR" % ("v" * 9000, left + 4))
     for n in nodes:
         n.close()
     redis.kill()

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "redis/slots.h"
-#include "shared/sha256.h"
+#include "common/sha256.h"
 #include "shared/script.h"
 
 static const struct text none = {NULL, 0};

@@ -222,12 +222,14 @@ static void a_shadow_limit_never_denies_and_is_charged_only_for_calls_that_pass(
 
 static void an_error_that_only_a_shadow_limit_has_does_not_fail_the_call(void **state)
 {
-    struct weir_rules *rules =
-        rules_open("limits:\n"
-                   "- {name: s, key: [b], rate: 9/h, shadow: true, cost: 'attribute:size'}\n"
-                   "- {name: b, key: [b], rate: 2/h}\n");
-    assert_string_equal(told(rules, "b=x; b=y size=many"), "allow b: allow 1, allow 1");
-    assert_int_equal(stats_of(rules).shadow_failed, 2);
+    char yaml[4000] = "limits:\n- {name: b, key: [b], rate: 2/h}\n";
+    for (unsigned i = 0; i < CALL_MAX; i++) { /* one more part than a call can have */
+        (void)snprintf(yaml + strlen(yaml), sizeof yaml - strlen(yaml),
+                       "- {name: s%u, key: [b], rate: 9/h, shadow: true}\n", i);
+    }
+    struct weir_rules *rules = rules_open(yaml);
+    assert_string_equal(told(rules, "b=x"), "allow b: allow 1");
+    assert_int_equal(stats_of(rules).shadow_failed, 1);
     assert_int_equal(stats_of(rules).bad, 0);
     weir_rules_close(rules);
 }
@@ -503,10 +505,77 @@ static void tiers_and_costs_of_the_request_apply(void **state)
                         "allow t: allow 2, allow 8, allow 2");
     assert_int_equal(stats_of(rules).tier_unknown, 1);
     assert_string_equal(told(rules, "file=f size=70 +5; two=x +3"), "allow two: allow 30, allow 8");
-    assert_int_equal(stats_of(rules).bad, 0);
-    (void)told(rules, "file=f; two=x");
-    assert_int_equal(stats_of(rules).bad, 1);
     assert_string_equal(told(rules, "two=x"), "allow two: allow 6");
+    weir_rules_close(rules);
+}
+
+/* ---- values that cannot be read ---- */
+
+/* Asks, and returns what is odd about the call. */
+static unsigned oddities(struct weir_rules *rules, const char *words)
+{
+    struct faked_call c = faked_call_init();
+    faked_call_ask(&c, rules, NULL, words);
+    assert_int_equal(c.result, 0);
+    faked_call_finish(&c);
+    return c.call.oddities;
+}
+
+static void a_cost_that_cannot_be_read_is_one(void **state)
+{
+    struct weir_rules *rules =
+        rules_open("limits:\n"
+                   "- {name: size, key: [file], rate: 100/h, cost: 'attribute:size'}\n"
+                   "- {name: dry, key: [file], rate: 9/h, cost: 'attribute:size', shadow: true}\n");
+    assert_string_equal(told(rules, "file=f size=7"), "allow size: allow 93");
+    assert_string_equal(told(rules, "file=f"), "allow size: allow 92");
+    assert_string_equal(told(rules, "file=f size=-7"), "allow size: allow 91");
+    assert_string_equal(told(rules, "file=f size=many"), "allow size: allow 90");
+    assert_string_equal(told(rules, "file=f size=0"), "allow size: allow 89");
+    assert_string_equal(told(rules, "file=f size=99999999999999999999"), "allow size: allow 88");
+    assert_int_equal(oddities(rules, "file=f"), CALL_UNREAD_COST);
+    assert_int_equal(oddities(rules, "file=f size=1"), 0);
+    assert_int_equal(stats_of(rules).bad, 0);
+    weir_rules_close(rules);
+}
+
+static void limits_that_use_what_cannot_be_read_answer_by_on_missing(void **state)
+{
+    struct weir_rules *rules = rules_open(
+        "limits:\n"
+        "- {name: a, when: {path: /a, kind: k}, key: [user], rate: 9/h, on_missing: deny}\n"
+        "- {name: b, when: {kind: [l, m]}, key: [ip], rate: 8/h, group: g}\n"
+        "- {name: c, when: {kind: l}, key: [user], rate: 7/h, group: g}\n"
+        "- {name: d, unless: {path: /d}, key: [user], rate: 60/h}\n");
+    assert_string_equal(told(rules, "path=/a kind=k user=u"), "allow a: allow 8");
+    assert_string_equal(told(rules, "path=/%00 kind=k user=u"), "never a: never -");
+    assert_string_equal(told(rules, "path=/%00 kind=k user=u; user=u"),
+                        "never a: never -, allow 59");
+    /* the other condition does not hold, and `unless` does not either */
+    assert_string_equal(told(rules, "path=/%00 kind=x user=u"), "allow d: allow 58");
+    assert_string_equal(told(rules, "path=/d user=u"), "allow -: allow -");
+    /* the next limit of the group takes its place */
+    assert_string_equal(told(rules, "ip=10.0.0.1 kind=l user=v"), "allow b: allow 7");
+    assert_string_equal(told(rules, "ip=10.0.0.256 kind=l user=v"), "allow c: allow 6");
+    assert_int_equal(oddities(rules, "ip=none kind=m"), CALL_UNREAD_VALUE);
+    assert_int_equal(oddities(rules, "ip=10.0.0.1 kind=m"), 0);
+    assert_int_equal(stats_of(rules).bad, 0);
+    weir_rules_close(rules);
+}
+
+static void an_attribute_is_not_derived_from_the_next_source_if_one_cannot_be_read(void **state)
+{
+    struct weir_rules *rules = rules_open(
+        "attributes: {tenant: ['path:1', 'header:x-tenant'], sid: ['cookie:s', 'header:x-sid']}\n"
+        "limits:\n"
+        "- {name: t, when: {tenant: '*'}, key: [tenant], rate: 9/h, on_missing: deny}\n"
+        "- {name: s, when: {sid: '*'}, key: [sid], rate: 5/h, on_missing: deny}\n");
+    assert_string_equal(told(rules, "path=/x header:x-tenant=y"), "allow t: allow 8");
+    assert_string_equal(told(rules, "path=/ header:x-tenant=x"), "allow t: allow 7");
+    assert_string_equal(told(rules, "path=/%00 header:x-tenant=x"), "never t: never -");
+    assert_string_equal(told(rules, "header:cookie=s=1 header:X-Sid=2"), "allow s: allow 4");
+    /* of two values the first counts */
+    assert_string_equal(told(rules, "header:x-sid=1 header:X-SID=2"), "allow s: allow 3");
     weir_rules_close(rules);
 }
 
@@ -622,6 +691,9 @@ int main(void)
         cmocka_unit_test(windows_at_multiples_since_1970_are_told_apart),
         cmocka_unit_test(a_full_table_is_told_apart_from_a_limit_without_units),
         cmocka_unit_test(tiers_and_costs_of_the_request_apply),
+        cmocka_unit_test(a_cost_that_cannot_be_read_is_one),
+        cmocka_unit_test(limits_that_use_what_cannot_be_read_answer_by_on_missing),
+        cmocka_unit_test(an_attribute_is_not_derived_from_the_next_source_if_one_cannot_be_read),
         cmocka_unit_test(limits_that_are_too_many_are_an_error_before_any_is_charged),
         cmocka_unit_test(a_denial_is_reported_once_for_the_limit_that_bound),
         cmocka_unit_test(denied_calls_lead_to_a_ban),

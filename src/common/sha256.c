@@ -1,4 +1,4 @@
-#include "shared/sha256.h"
+#include "common/sha256.h"
 
 #include <stdint.h>
 
@@ -94,4 +94,12 @@ void sha256(struct text text, unsigned char out[SHA256_SIZE])
     for (size_t i = 0; i < SHA256_SIZE / 4; i++) {
         store_be32(out + 4 * i, state[i]);
     }
+}
+
+void sha256_mark(struct text text, char out[SHA256_MARKED])
+{
+    unsigned char hash[SHA256_SIZE];
+    sha256(text, hash);
+    out[0] = 0;
+    memcpy(out + 1, hash, sizeof hash);
 }
