@@ -354,6 +354,16 @@ def a_limit_that_is_put_after_a_reload_by_hand_stays():
     shutil.rmtree(other)
 
 
+def signals_that_mean_nothing_to_it_do_not_end_it():
+    s = Server(*QUIET)
+    for name in "ALRM", "USR1", "USR2", "PIPE", "XFSZ", "VTALRM", "PROF", "IO", "PWR":
+        s.signal(getattr(signal, "SIG" + name))
+    for number in signal.SIGRTMIN, signal.SIGRTMAX:
+        s.signal(number)
+    assert s.quota() == 1000, s.log()
+    s.stop()
+
+
 def who_does_not_want_files_watched_can_say_so():
     s = Server(*QUIET, "--no-watch")
     s.write(RULES % 5)
