@@ -57,6 +57,10 @@ END
 run 1 check --http 127.0.0.1:1 api alice
 complains "127.0.0.1:1: Connection refused; is 'weir serve' running, with its HTTP listener there?"
 complains "--http or --resp"
+run 1 check --verbose --http 127.0.0.1:1 api alice
+grep -Fxq "weir check: asking 127.0.0.1:1 over HTTP" "$dir/complaint" || die "a process is named that is not there"
+run 1 ask --verbose --resp "unix:$dir/none" user=alice
+complains "asking unix:$dir/none over RESP"
 run 1 ask --resp "unix:$dir/none" user=alice
 complains "unix:$dir/none: No such file or directory; is 'weir serve' running, with its RESP listener there?"
 run 2 check --http nonsense api alice
@@ -88,12 +92,14 @@ complains "not UTF-8"
 rc=0; WEIR_CHECK_SECRET='a b' "$weir" check --http 127.0.0.1:1 api alice >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
 [ "$rc" = 2 ] || die "a secret with a blank: exit $rc"
 
-# stories LISTENER USER: the same questions over both protocols
+# stories LISTENER USER PROTOCOL: the same questions over both protocols
 stories() {
     at=$1
     user=$2
+    over=$3
     # shellcheck disable=SC2086  # an option and its value
-    run 0 check $at api "$user"
+    run 0 check $at --verbose api "$user"
+    complains "asking ${at#* } over $over: process $pid (weir)"
     says '^verdict +allow$'
     says '^limit +api$'
     says '^remaining +1 of 2$'
@@ -144,8 +150,8 @@ stories() {
     silent
 }
 start --http 127.0.0.1:0 --resp 127.0.0.1:0
-stories "--http $http" alice
-stories "--resp $resp" bob
+stories "--http $http" alice HTTP
+stories "--resp $resp" bob RESP
 diff -u "$dir/json-alice" "$dir/json-bob" || die "the protocols answer differently"
 run 0 check --resp "$resp" api "$(printf '\377')" # RESP takes any bytes
 WEIR_HTTP=$http run 0 check api carol

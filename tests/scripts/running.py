@@ -125,6 +125,10 @@ def run(s, command):
                           env={**os.environ, "XDG_RUNTIME_DIR": s.folder})
 
 
+def run_in(folder, command):
+    return subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE, cwd=folder)
+
+
 def fails(code, words, *options, **more):
     s = Server(*options, wait=False, **more)
     got = s.ended()
@@ -171,9 +175,26 @@ def an_error_says_who_gave_the_value():
           "--client-field", "via")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = "127.0.0.1:%d" % taken.getsockname()[1]
-        fails(1, address + ": cannot be listened on: Address already in use (from server.http); choose another with "
-              "--http ADDR:PORT, or off", "--resp", "off", "--admin", "off",
-              rules="server: {http: '%s'}\n" % address + RULES % 5)
+        held = ": cannot be listened on: Address already in use (from server.http): it belongs to process %d (" % os.getpid()
+        _, said = fails(1, address + held, "--resp", "off", "--admin", "off",
+                        rules="server: {http: '%s'}\n" % address + RULES % 5)
+        assert "); choose another with --http ADDR:PORT, or off" in said, said
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as taken:
+        fails(1, "it belongs to process %d (" % os.getpid(), "--resp", "off", "--admin", "off", "--http",
+              "127.0.0.1:%d" % taken.getsockname()[1])
+
+
+def a_process_of_another_user_that_has_the_port_is_told_by_its_user():
+    if os.getuid() != 0 or not shutil.which("setpriv"):
+        return
+    with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as taken:
+        os.chmod(folder, 0o755)
+        shutil.copy(WEIR, folder)
+        port = taken.getsockname()[1]
+        done = run_in(folder, "setpriv --reuid=12345 --regid=12345 --clear-groups ./weir serve --resp off --admin off "
+                      "--http 127.0.0.1:%d" % port)
+        assert done.returncode == 1 and ("a process of the user 0, which sudo ss -ltnp 'sport = :%d' names" %
+                                         port).encode() in done.stderr, done
 
 
 def rules_that_need_an_address_are_told_of_when_a_socket_cannot_show_one():
@@ -331,6 +352,16 @@ def a_limit_that_is_put_after_a_reload_by_hand_stays():
     until("files are watched all the same", lambda: s.count("rules reloaded") == reloads + 1)
     s.stop()
     shutil.rmtree(other)
+
+
+def signals_that_mean_nothing_to_it_do_not_end_it():
+    s = Server(*QUIET)
+    for name in "ALRM", "USR1", "USR2", "PIPE", "XFSZ", "VTALRM", "PROF", "IO", "PWR":
+        s.signal(getattr(signal, "SIG" + name))
+    for number in signal.SIGRTMIN, signal.SIGRTMAX:
+        s.signal(number)
+    assert s.quota() == 1000, s.log()
+    s.stop()
 
 
 def who_does_not_want_files_watched_can_say_so():

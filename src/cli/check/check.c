@@ -5,6 +5,7 @@
 
 #include "cli/answer_json.h"
 #include "cli/buffer_format.h"
+#include "cli/port_holder.h"
 #include "server/ask/answer.h"
 
 #define HTTP_ADDRESS "127.0.0.1:8080"
@@ -20,6 +21,7 @@ enum {
     COST,
     MAX_WAIT,
     JSON,
+    VERBOSE,
     TLS,
     ASK_OPTIONS = TLS + 4,
     TIER = ASK_OPTIONS,
@@ -46,6 +48,10 @@ static const struct cli_option options[] = {
                   "allow the request if it has to wait no longer than this, such as 250ms",
                   cli_read_duration, TO(max_wait_ns), 1, WEIR_DAY},
     [JSON] = {"--json", NULL, "print the answer as JSON", cli_read_switch, TO(json)},
+    [VERBOSE] = {"--verbose", NULL,
+                 "print on standard error which server is asked, and its process if it is on this "
+                 "machine",
+                 cli_read_switch, TO(verbose)},
     [TLS] = CLIENT_TLS_ROWS(struct check, tls),
     [TIER] = {"--tier", "T", "tier of the key; default the limit's default tier", cli_read_text,
               TO(tier)},
@@ -73,6 +79,18 @@ static int find_server(struct check *c)
     }
     c->http = c->http == NULL && c->resp == NULL ? HTTP_ADDRESS : c->http;
     return client_tls_open(&c->tls, c->command, c->http != NULL ? c->http : c->resp, c->address);
+}
+
+static void tell_server(const struct check *c)
+{
+    char holder[PORT_HOLDER_MAX];
+    bool held = port_holder(c->address, holder);
+    struct buffer text;
+    buffer_init(&text, WHY_MAX);
+    buffer_format(&text, "asking %s over %s%s%s", c->address, c->http != NULL ? "HTTP" : "RESP",
+                  held ? ": " : "", holder);
+    cli_complain_of(c->command, buffer_text(&text));
+    buffer_finish(&text);
 }
 
 int check_unanswered(const struct check *c, int e, const char *text, struct buffer *why)
@@ -181,6 +199,9 @@ static int run(const struct cli_given *given, void *settings)
     code = code == CLI_OK ? find_server(c) : code;
     code = code == CLI_OK ? given_secret_read(&c->secret, c->command, c->secret_file, variables)
                           : code;
+    if (code == CLI_OK && c->verbose) {
+        tell_server(c);
+    }
     if (code == CLI_OK) {
         buffer_init(&why, WHY_MAX);
         code = put_question(c, &why);

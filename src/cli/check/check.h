@@ -28,6 +28,7 @@ struct check {
     uint64_t max_wait_ns;
     bool peek;
     bool json;
+    bool verbose;
     char **words; /* check: LIMIT KEY...; ask: NAME=VALUE... */
     int count;
     bool by_attributes; /* ask */

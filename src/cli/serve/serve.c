@@ -7,6 +7,7 @@
 #include <weir_fleet.h>
 
 #include "base/clock.h"
+#include "cli/port_holder.h"
 #include "cli/serve/serve_loop.h"
 #include "cli/serve/serve_seccomp.h"
 #include "cli/serve/serve_signals.h"
@@ -32,10 +33,13 @@ static int complain_start(const struct server *server, const struct serve_settin
         (void)cli_complain(&cli_serve, "%s", error->text);
     } else {
         const char *name = protocol_of((unsigned)server->failed)->name;
-        (void)cli_complain(
-            &cli_serve, "%s (from %s)%s%s%s", error->text, settings->listen_from[server->failed],
-            e == WEIR_EINVAL ? "" : "; choose another with --", e == WEIR_EINVAL ? "" : name,
-            e == WEIR_EINVAL ? "" : " ADDR:PORT, or off");
+        char holder[PORT_HOLDER_MAX];
+        bool held = port_holder(server->options.listen[server->failed], holder);
+        (void)cli_complain(&cli_serve, "%s (from %s)%s%s%s%s%s", error->text,
+                           settings->listen_from[server->failed], held ? ": it belongs to " : "",
+                           holder, e == WEIR_EINVAL ? "" : "; choose another with --",
+                           e == WEIR_EINVAL ? "" : name,
+                           e == WEIR_EINVAL ? "" : " ADDR:PORT, or off");
     }
     return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
 }

@@ -59,9 +59,14 @@ static void on_stop(int number)
     pass_on(number);
 }
 
-static void on_late(int number)
+/* Called when the time limit of on_stop() is over. A SIGALRM that a process has sent says nothing. */
+static void on_late(int number, siginfo_t *info, void *context)
 {
     (void)number;
+    (void)context;
+    if (info->si_code <= 0) {
+        return;
+    }
     be_the_first();
     LOG(LEVEL_ERROR,
         "ended by force: a thread did not stop in time, perhaps because another program has "
@@ -110,11 +115,34 @@ static bool handle(int number, void (*handler)(int))
     return sigaction(number, &action, NULL) == 0 && unblock(number);
 }
 
+static bool handle_late(void)
+{
+    struct sigaction action = {.sa_sigaction = on_late, .sa_flags = SA_SIGINFO | SA_RESTART};
+    (void)sigfillset(&action.sa_mask);
+    (void)sigdelset(&action.sa_mask, SIGBUS);
+    return sigaction(SIGALRM, &action, NULL) == 0 && unblock(SIGALRM);
+}
+
 static bool handle_bus(void)
 {
     struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
     (void)sigemptyset(&action.sa_mask);
     return sigaction(SIGBUS, &action, &bus_before) == 0 && unblock(SIGBUS);
+}
+
+/* Ignores what would end the process and says nothing to this server: an operator who takes it for
+ * another one (SIGUSR1 makes some reopen their logs) must not end it. A write then returns an error
+ * instead of SIGPIPE or SIGXFSZ. */
+static void ignore_others(void)
+{
+    static const int numbers[] = {SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2,  SIGVTALRM,
+                                  SIGPROF, SIGPOLL, SIGPWR,  SIGSTKFLT};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        (void)signal(numbers[i], SIG_IGN);
+    }
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++) {
+        (void)signal(number, SIG_IGN);
+    }
 }
 
 int serve_signals_open(void)
@@ -125,9 +153,9 @@ int serve_signals_open(void)
         return -1;
     }
     to_loop = ends[1]; /* stays open: a signal may come until the end */
-    (void)signal(SIGPIPE, SIG_IGN);
+    ignore_others();
     if (!handle(SIGHUP, pass_on) || !handle(SIGTERM, on_stop) || !handle(SIGINT, on_stop) ||
-        !handle(SIGALRM, on_late) || !handle_bus()) {
+        !handle_late() || !handle_bus()) {
         (void)cli_complain(&cli_serve, "cannot handle signals: %s", strerror(errno));
         (void)close(ends[0]);
         return -1;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,6 +123,25 @@ static void a_fault_in_a_state_file_is_reported(void **state)
     assert_non_null(strstr(line, "\"level\":\"error\",\"message\":\"ended: a state file"));
 }
 
+/* A script that took the server for another one, or kill -USR1 of a log rotation, ended it. */
+static void signals_of_strangers(void)
+{
+    static const int numbers[] = {SIGALRM,   SIGUSR1, SIGUSR2, SIGPIPE, SIGXFSZ,
+                                  SIGVTALRM, SIGPROF, SIGPOLL, SIGPWR,  SIGSTKFLT};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        (void)kill(getpid(), numbers[i]);
+    }
+    (void)kill(getpid(), SIGRTMIN);
+    (void)kill(getpid(), SIGRTMAX);
+}
+
+static void signals_without_a_meaning_are_ignored(void **state)
+{
+    int status = run(signals_of_strangers);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 100);
+}
+
 static void fault_elsewhere(void)
 {
     struct state *state;
@@ -164,7 +184,11 @@ static void stop_twice_and_stay(void)
 {
     (void)raise(SIGTERM);
     (void)raise(SIGTERM);
-    (void)raise(SIGALRM); /* as after SERVE_STOP_S */
+    (void)raise(SIGALRM); /* not the timer's */
+    (void)setitimer(ITIMER_REAL, &(struct itimerval){.it_value = {0, 1000}}, NULL); /* not 5 s */
+    for (;;) {
+        (void)pause();
+    }
 }
 
 static void a_server_that_does_not_stop_ends_with_a_message(void **state)
@@ -185,6 +209,7 @@ int main(void)
         STORY(a_fault_in_a_state_file_is_reported),
         STORY(a_fault_elsewhere_has_the_default_action),
         STORY(a_signal_that_was_sent_has_the_default_action),
+        STORY(signals_without_a_meaning_are_ignored),
         STORY(a_server_that_does_not_stop_ends_with_a_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
