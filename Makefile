@@ -15,7 +15,7 @@ MAKEFLAGS += --no-print-directory
 make_preset = mkdir -p build; cmake --preset $(1) >build/configure-$(1).log 2>&1 </dev/null || { cat build/configure-$(1).log; exit 1; }; \
 	cmake --build $(2) -j $(JOBS) --target $(3)
 
-.PHONY: build run test test-sanitize test-asan test-tsan test-long fuzz bench bench-server bench-fleet bench-peers lint format coverage openapi proto reference schema install clean help
+.PHONY: build run test test-sanitize test-asan test-tsan test-long mutate fuzz bench bench-server bench-fleet bench-peers lint format coverage openapi proto reference schema install clean help
 
 build: ## build the library and the program (build/weir)
 	@scripts/setup build
@@ -46,6 +46,10 @@ test-long: ## the tests set for hours: 10^9 decisions, long floods, more kills; 
 	@scripts/setup build test $(MACHINES)
 	@$(call make_preset,long,build/long,all test-programs)
 	@scripts/run-tests build/long $(CTEST_ARGS)
+
+mutate: ## change single places of the source and list the changes that no test notices (ARGS="--seed 7 --count 20 --files src/wire")
+	@scripts/setup build test
+	@scripts/mutate $(ARGS)
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
 	@scripts/setup build test fuzz

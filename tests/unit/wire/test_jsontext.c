@@ -158,6 +158,7 @@ static void pieces_of_strings_may_follow_each_other_in_any_order(void **state)
                   {"\\\\", "\\"},
                   {"\\\"", "\""},
                   {"\\u0041", "A"},
+                  {"\\ufFfD", "\xef\xbf\xbd"}, /* the highest digit, at both ends */
                   {"\\ud83d\\ude00", "\xf0\x9f\x98\x80"},
                   {"\xc3\xa9", "\xc3\xa9"},
                   {"\xe4\xb8\xad", "\xe4\xb8\xad"},
