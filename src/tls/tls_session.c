@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "tls/tls_context.h"
+#include "tls/tls_hello.h"
 
 #define CAUSE_MAX 160
 #define OVERHEAD_MAX 64 /* bytes of a record besides its plaintext; at most 29 with our ciphers */
@@ -20,7 +21,8 @@ struct tls_session {
     struct text *in;    /* during a call: ciphertext that is left */
     struct buffer *out; /* during a call: takes ciphertext */
     size_t held;        /* bytes in OpenSSL's buffer that may become plaintext */
-    bool begun;         /* the first byte has come, and is one of TLS */
+    struct tls_hello hello;
+    bool begun; /* the first byte has come, and is one of TLS */
     bool failed;
     char name[]; /* server's name or address; "" in a server */
 };
@@ -224,6 +226,12 @@ enum tls_result tls_receive(struct tls_session *s, struct text *cipher, struct b
             return TLS_PLAIN;
         }
         s->begun = true;
+    }
+    if (SSL_is_server(s->ssl) && !tls_is_up(s) && !tls_hello_follow(&s->hello, *cipher)) {
+        s->failed = true;
+        (void)fail(error, WEIR_EIO, "TLS: found a message of more than %u bytes in the handshake",
+                   TLS_HELLO_BYTES);
+        return TLS_FAILED;
     }
     ERR_clear_error();
     s->in = cipher;

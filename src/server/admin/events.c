@@ -112,12 +112,50 @@ static bool have_one_address(const struct connection *a, const struct connection
     return text_equal(tally_client(&a->peer, &rooms[0]), tally_client(&b->peer, &rooms[1]));
 }
 
+/* Returns where the streams of the same address as all[first] end. */
+static size_t end_of_address(struct connection *const *all, size_t count, size_t first)
+{
+    size_t i = first;
+    while (i < count && have_one_address(all[first], all[i])) {
+        i++;
+    }
+    return i;
+}
+
 /*
- * Ends a stream of the address that has the most, if that is at least two more than the address of
- * `c` has: one client cannot keep the pool from others, and two clients never take turns in ending
- * each other's streams. Returns false if there is no such address.
+ * Returns the stream that makes room for one of `c` with this role, or NULL: of the address that
+ * has the most, the oldest one of its lowest role. It has a lower role than the new one, so that
+ * nobody without the secret keeps an operator of the same address out. Otherwise it has the same
+ * role, and its address at least two more than that of `c`: one client cannot keep the pool from
+ * others, and two clients never take turns in ending each other's streams. A higher role never
+ * makes room.
  */
-static bool make_room(const struct connection *c)
+static struct connection *find_room(struct connection *const *all, size_t count,
+                                    const struct connection *c, enum role role)
+{
+    struct connection *lower = NULL;
+    struct connection *same = NULL;
+    size_t lower_most = 0;
+    size_t same_most = 1;
+    for (size_t i = 0; i < count; i++) {
+        same_most += have_one_address(c, all[i]);
+    }
+    for (size_t first = 0, end = 0; first < count; first = end) {
+        enum role least = session_of(all[first])->role;
+        end = end_of_address(all, count, first);
+        if (least < role && end - first > lower_most) {
+            lower = all[first];
+            lower_most = end - first;
+        } else if (least == role && end - first > same_most) {
+            same = all[first];
+            same_most = end - first;
+        }
+    }
+    return lower != NULL ? lower : same;
+}
+
+/* Ends a stream in favour of one of `c` with this role. Returns false if none may be ended. */
+static bool make_room(const struct connection *c, enum role role)
 {
     struct connection *all[SERVER_STREAMS];
     size_t count = 0;
@@ -127,23 +165,15 @@ static bool make_room(const struct connection *c)
         }
     }
     qsort(all, count, sizeof all[0], compare_streams);
-    size_t own = 0;
-    size_t most = 0;
-    size_t first_of_most = 0;
-    for (size_t first = 0, i = 0; i < count; i++) {
-        first = have_one_address(all[first], all[i]) ? first : i;
-        own += have_one_address(c, all[i]);
-        if (i - first + 1 > most) {
-            most = i - first + 1;
-            first_of_most = first;
-        }
-    }
-    if (most < own + 2) {
+    struct connection *one = find_room(all, count, c, role);
+    if (one == NULL) {
         return false;
     }
-    drop(all[first_of_most], "it made room for another address: its own has the most streams");
-    connection_close(all[first_of_most]); /* at once: it must not count among other connections */
-    return true;
+    drop(one, session_of(one)->role < role
+                  ? "it made room for a stream of a higher role"
+                  : "it made room for another address: its own has the most streams");
+    connection_close(one); /* at once: it must not count among other connections */
+    return !c->closing;    /* the last words to the other may have made room for themselves */
 }
 
 /* ---- events of the history ---- */
@@ -324,7 +354,7 @@ static void run_events(struct exchange *x)
     if (c->pending.count > 0) {
         http_reply_problem(x, 400,
                            "found an unanswered request, expected none before a stream of events");
-    } else if (c->worker->counts.streams >= SERVER_STREAMS && !make_room(c)) {
+    } else if (c->worker->counts.streams >= SERVER_STREAMS && !make_room(c, x->role)) {
         http_reply_problem(x, 503, "found 128 open streams of events, the most at once");
     } else if (text_is(x->request->method, "HEAD")) {
         reply_head(x);

@@ -1,7 +1,7 @@
 /*
  * The live view of operators' pages: a timer on the operators' thread makes a sample each second
- * (sample.h), keeps it in the history, and sends it to every stream of events. A stream is the reply
- * to GET /v1/events, which does not end (text/event-stream, one `data` line for each event):
+ * (sample.h), keeps it in the history, and sends it to every stream of events. A stream is the
+ * reply to GET /v1/events, which does not end (text/event-stream, one `data` line for each event):
  *
  *   hello    {"version","role","every_ms","streams":N}    once, at first
  *   sample   as in sample.h, each second
@@ -9,11 +9,12 @@
  *   top      {"denied":[...]} as /v1/top, every second sample, for the role admin only
  *   dropped  {"why"}: the stream ends now
  *
- * Streams have bounds of their own: SERVER_STREAMS of them, outside of those for other connections of
- * operators, without a time after which they end. When all are taken, the address that has the most
- * gives one up for a client of an address that has at least two fewer. A client that leaves SERVER_STREAM_BYTES unfetched
- * is dropped. So is one whose role has changed because the secrets were reloaded. When the server
- * ends, the streams are closed at once.
+ * Streams have bounds of their own: SERVER_STREAMS of them, outside of those for other connections
+ * of operators, without a time after which they end. When all are taken, one of a lower role gives
+ * way to one of a higher role. Otherwise the address that has the most gives one up for a client of
+ * an address that has at least two fewer, but never one of a higher role. A client that leaves
+ * SERVER_STREAM_BYTES unfetched is dropped. So is one whose role has changed because the secrets
+ * were reloaded. When the server ends, the streams are closed at once.
  */
 #ifndef WEIR_SERVER_ADMIN_EVENTS_H
 #define WEIR_SERVER_ADMIN_EVENTS_H
@@ -21,8 +22,8 @@
 struct worker;
 struct events;
 
-/* Starts the timer. Returns 0, or WEIR_ENOMEM. Called on the operators' thread before its loop runs,
- * if it has an admin listener. */
+/* Starts the timer. Returns 0, or WEIR_ENOMEM. Called on the operators' thread before its loop
+ * runs, if it has an admin listener. */
 int events_open(struct worker *w);
 
 /* Closes the timer and all streams. `w->events` may be NULL. */

@@ -181,8 +181,8 @@ static void on_written(uv_write_t *write, int status)
 
 /*
  * Closes connections of the thread until its bytes are within a bound. Each connection may keep at
- * least one reply and the beginning of a request; those of many connections together may be too much.
- * `c` is in use by the callers, so it stays open: it can be closed for the bytes of another.
+ * least one reply and the beginning of a request; those of many connections together may be too
+ * much. `c` is in use by the callers, so it stays open: it can be closed for the bytes of another.
  */
 static void make_room(const struct connection *c, enum crowd_of of, uint64_t bound)
 {

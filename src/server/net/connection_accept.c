@@ -75,7 +75,7 @@ uint64_t connection_count(const struct connection *c, uint64_t *most)
 {
     const struct worker *w = c->worker;
     bool client = connection_is_client(c->protocol);
-    *most = client ? w->server->options.connections : SERVER_ADMIN_CONNECTIONS;
+    *most = client ? w->server->options.connections : w->server->options.operators;
     return client ? load_relaxed(&w->server->connections)
                   : w->counts.open[PROTOCOL_ADMIN] + w->counts.open[PROTOCOL_METRICS] -
                         w->counts.streams;
@@ -104,6 +104,7 @@ static void leave_crowd(struct connection *c)
 void connection_stream(struct connection *c)
 {
     int bytes = STREAM_KERNEL_BYTES;
+    assert(!c->closing); /* it would be counted for ever */
     (void)uv_send_buffer_size(&c->uv.handle, &bytes);
     leave_crowd(c);
     c->beyond = false;
@@ -209,6 +210,17 @@ static bool find_room(struct connection *c)
     return open <= most + SERVER_RESERVE;
 }
 
+/* Returns the bound on connections of one address; 0: there is none. */
+static uint64_t most_of_address(const struct connection *c)
+{
+    const struct server_options *o = &c->worker->server->options;
+    if (connection_is_client(c->protocol)) {
+        return o->connections_per_address;
+    }
+    uint64_t half = (o->operators + 1) / 2;
+    return half < SERVER_ADMIN_PER_ADDRESS ? half : SERVER_ADMIN_PER_ADDRESS;
+}
+
 /* Counts the connection for its address. If the address has as many as it may, its oldest one that
  * may be closed makes room. Returns false if it has none. */
 static bool enter(struct connection *c)
@@ -217,8 +229,7 @@ static bool enter(struct connection *c)
     struct address room;
     struct text key = tally_client(&c->peer, &room);
     struct tally *tally = tally_of(c);
-    uint64_t most = connection_is_client(c->protocol) ? w->server->options.connections_per_address
-                                                      : SERVER_ADMIN_PER_ADDRESS;
+    uint64_t most = most_of_address(c);
     most = most != 0 && c->peer.family != 0 ? most : UINT64_MAX;
     uint64_t count;
     assert(!c->closing); /* it would be counted for ever: connection_uncount() was called */

@@ -193,15 +193,15 @@ static bool waits_for_refusal(const struct connection *c)
     return c->pending.count > 0 && c->pending.first->refusal && !c->beyond;
 }
 
-/* Returns whether the server waits for the client's next request. A health check that has part of the
- * reserve keeps it until its deadline: otherwise it would have to make room for the next one. */
+/* Returns whether the server waits for the client's next request. A health check that has part of
+ * the reserve keeps it until its deadline: otherwise it would make room for the next one. */
 static bool is_idle(const struct connection *c)
 {
     return !c->writing && c->unfetched == 0 && c->pending.count == 0 && !c->beyond;
 }
 
-/* The loop reads all that has arrived in each turn. So a client cannot keep bytes unread, and when this
- * is asked, in nearly all cases, the first connection has none. */
+/* The loop reads all that has arrived in each turn. So a client cannot keep bytes unread, and when
+ * this is asked, in nearly all cases, the first connection has none. */
 static bool is_silent(const struct connection *c)
 {
     return is_idle(c) && connection_unread(c) == 0;
@@ -212,13 +212,19 @@ static bool is_silent_for_long(const struct connection *c)
     return uv_now(&c->worker->loop) - c->accepted_ms >= CROWD_FRESH_MS && is_silent(c);
 }
 
+/* Returns whether the client has sent a request, or the beginning of one. */
+static bool is_silent_again(const struct connection *c)
+{
+    return (c->asked || buffer_len(&c->input) > 0) && is_silent(c);
+}
+
 /* Returns whether the client alone is the reason that the connection is not idle. */
 static bool is_stalled(const struct connection *c)
 {
     return (c->writing || c->unfetched > 0) && c->pending.count == 0 && !c->beyond;
 }
 
-/* Returns the oldest connection of a group that may be closed. *looks is how many may be looked at. */
+/* Returns the oldest connection of a group that may be closed, among the next *looks. */
 static struct connection *oldest_of(const struct crowd_group *g, may_close_fn may_close,
                                     unsigned *looks)
 {
@@ -250,7 +256,7 @@ static struct connection *oldest_of_most(const struct crowd *crowd, may_close_fn
 struct connection *crowd_oldest(const struct worker *w, uint32_t row)
 {
     static const may_close_fn tests[] = {waits_for_refusal, is_silent_for_long, is_stalled,
-                                         is_silent, is_idle};
+                                         is_silent_again,   is_silent,          is_idle};
     const struct crowd *crowd = &w->crowds[CROWD_OPEN];
     struct connection *found = NULL;
     for (size_t i = 0; i < sizeof tests / sizeof tests[0] && found == NULL; i++) {

@@ -1,29 +1,31 @@
 /*
  * The connections of a thread by address, and which of them makes room for others.
  *
- * A bound on connections or bytes alone would let a client that takes everything lock out every other
- * one. So each thread counts three things for each address and for all addresses together: open
- * connections, bytes of requests and handshakes that are kept, and replies that are not fetched.
+ * A bound on connections or bytes alone would let a client that takes everything lock out every
+ * other one. So each thread counts three things for each address and for all addresses together:
+ * open connections, bytes of requests and handshakes that are kept, and replies that are not
+ * fetched.
  *
- * Too many connections: one of the address that has most is closed, and the new one takes its place.
- * Of this address goes, in this order, the oldest one
+ * Too many connections: one of the address that has most is closed, and the new one takes its
+ * place. Of this address goes, in this order, the oldest one
  *   - that has shown a wrong secret, and waits for the refusal, which is delayed (penalty.h);
  *   - that is idle: the server waits for its next request. One that is younger than CROWD_FRESH_MS,
  *     or has bytes that were not read yet, is spared: its request is on the way;
  *   - that is stalled: its client does not fetch the replies;
- *   - that is idle and was spared: first those without unread bytes. When clients connect so fast that all
- *     connections are fresh, the oldest of them has had the most time to send its request.
+ *   - that is idle and was spared, when clients connect so fast that all connections are fresh.
+ *     First goes one that has sent something, then one that has sent nothing, at last one with
+ *     unread bytes.
  * A client could keep any number of connections in each of these states. Only connections that wait
  * for the store of a fleet, or for the delay of a limit, are never closed.
  *
  * Too many bytes: if an address has more than an eighth of them (CROWD_SHARE), the address that has
- * most gives way, otherwise the whole thread does; the connection that has had bytes for the longest
- * time is closed. So a client with one address harms itself only; and when each handshake or request of
- * a flood comes from another address, those go first that do not end. The caller names a connection
- * that it still uses, which is never closed.
+ * most gives way, otherwise the whole thread does; the connection that has had bytes for the
+ * longest time is closed. So a client with one address harms itself only; and when each handshake
+ * or request of a flood comes from another address, those go first that do not end. The caller
+ * names a connection that it still uses, which is never closed.
  *
- * To count, and to find an address or a connection, takes a constant time, because a client can cause
- * that at any rate.
+ * To count, and to find an address or a connection, takes a constant time, because a client can
+ * cause that at any rate.
  */
 #ifndef WEIR_SERVER_NET_CROWD_H
 #define WEIR_SERVER_NET_CROWD_H
@@ -55,7 +57,7 @@ struct crowd_group {
     uint32_t previous;
 };
 
-/* Groups with about the same number of units. The first one has had that rank for the longest time. */
+/* Groups with about the same number of units, in the order in which they came to have it. */
 struct crowd_rank {
     uint32_t first; /* row, plus one; 0: none */
     uint32_t last;
@@ -90,8 +92,8 @@ void crowds_finish(struct worker *w);
 /* Counts a connection that is not closing for its address; c->row was TALLY_NONE. */
 void crowd_enter(struct connection *c, uint32_t row);
 
-/* Ends that. Units that the connection still has count for the thread, but for no address: nobody is
- * closed because of them. */
+/* Ends that. Units that the connection still has count for the thread, but for no address: nobody
+ * is closed because of them. */
 void crowd_leave(struct connection *c);
 
 /* Sets how many units a connection has. */

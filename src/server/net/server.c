@@ -149,7 +149,7 @@ static int open_sockets(struct server *server, unsigned number, int *sockets,
 static uint32_t rows_of(const struct server *server, unsigned thread)
 {
     return SERVER_RESERVE +
-           (thread < server->threads ? server->options.connections : SERVER_ADMIN_CONNECTIONS);
+           (thread < server->threads ? server->options.connections : server->options.operators);
 }
 
 static int start_worker(struct server *server, unsigned number, const struct hash_secret *secret,
@@ -195,25 +195,29 @@ static unsigned limiter_files(struct weir_rules *rules)
 
 /*
  * Raises RLIMIT_NOFILE as needed, because a connection is a file. If it cannot be raised enough,
- * lowers the bound on connections: connections beyond the bound are refused one by one, whereas
+ * lowers the bounds on connections: connections beyond the bound are refused one by one, whereas
  * without descriptors accept() would fail for all of them.
  */
 static void fit_files(struct server_options *o, unsigned threads, bool fleet, unsigned limiters)
 {
     struct rlimit files;
     rlim_t each = FILES_OF_THREAD + (fleet ? FILES_OF_FLEET : 0);
-    rlim_t others = FILES_OF_PROCESS + SERVER_ADMIN_CONNECTIONS + SERVER_STREAMS +
-                    2 * SERVER_RESERVE + threads * each + limiters;
+    rlim_t others =
+        FILES_OF_PROCESS + SERVER_STREAMS + 2 * SERVER_RESERVE + threads * each + limiters;
     if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
         return;
     }
-    rlim_t wanted = o->connections + others;
+    rlim_t wanted = o->connections + o->operators + others;
     if (files.rlim_cur < wanted) {
         files.rlim_cur = files.rlim_max < wanted ? files.rlim_max : wanted;
         (void)setrlimit(RLIMIT_NOFILE, &files);
         (void)getrlimit(RLIMIT_NOFILE, &files);
     }
     if (files.rlim_cur < wanted) {
+        rlim_t part = files.rlim_cur / 8;
+        part = part > SERVER_ADMIN_LEAST ? part : SERVER_ADMIN_LEAST;
+        o->operators = o->operators < part ? o->operators : (unsigned)part;
+        others += o->operators;
         o->connections = files.rlim_cur > others ? (unsigned)(files.rlim_cur - others) : 1;
     }
 }
@@ -287,6 +291,8 @@ int server_start(struct server *server, struct weir_error *error)
     set_default(&server->options.request_ms, SERVER_REQUEST_MS);
     set_default(&server->options.write_ms, SERVER_WRITE_MS);
     set_default(&server->options.sample_ms, SERVER_SAMPLE_MS);
+    server->options.operators =
+        server->options.operators != 0 ? server->options.operators : SERVER_ADMIN_CONNECTIONS;
     server->threads = n;
     n += has_operators(&server->options);
     fit_files(&server->options, n, server->fleet.fleet != NULL, limiter_files(server->rules));

@@ -50,27 +50,32 @@
 #define SERVER_SEALED_BYTES(n) ((n) + (n) / 64 + 1024u) /* most that TLS makes of n bytes */
 #define SERVER_THREAD_OUTPUT_BYTES                                                                 \
     (64u << 20) /* the same for a thread; beyond twice this some connections are closed (crowd.h) */
-/* Incomplete requests and handshakes of a thread; beyond this some connections are closed (crowd.h). */
+/* Incomplete requests and handshakes of a thread; beyond this some are closed (crowd.h). */
 #define SERVER_THREAD_INPUT_BYTES (64u << 20)
-/* What an unfinished handshake of TLS counts there. Measured with OpenSSL 3.0: 41 KB while the client
- * is silent, 44 KB after its hello, 72 KB while a record of 16 KB is incomplete (test_handshakes.c). */
+/* What an unfinished handshake of TLS counts there. Measured with OpenSSL 3.0: 41 KB while the
+ * client is silent, 44 KB after its hello, 72 KB while a record of 16 KB is incomplete. */
 #define SERVER_HANDSHAKE_BYTES 81920u
 #define SERVER_IDLE_MS 300000 /* default: a connection may be silent this long */
 #define SERVER_REQUEST_MS                                                                          \
-    10000                           /* default: a request must end this soon; the first one after
+    10000                       /* default: a request must end this soon; the first one after
                                      * the connection was accepted */
-#define SERVER_WRITE_MS 10000       /* default: a client may fetch no replies this long */
-#define SERVER_LINGER_MS 1000       /* from the last reply until the client closes */
-#define SERVER_AGE_MS 50            /* age at which input is refused under overload */
-#define SERVER_HICCUP_MS 1000       /* input late twice within this time is overload */
-#define SERVER_RETRY_MS 1000        /* Retry-After of a 503 */
-#define SERVER_FIRST_MS 500         /* server_stop() waits this long for first requests */
-#define SERVER_DRAIN_MS 4000        /* server_stop() closes connections after this */
-#define SERVER_ADDRESS_MAX 128      /* bytes of a listener's address as text */
-#define SERVER_SOCKET_MODE 0660     /* default: of the files of unix sockets */
-#define SERVER_ADMIN_CONNECTIONS 64 /* for operators, in addition to those of clients */
-#define SERVER_ADMIN_PER_ADDRESS 32 /* of these, for one address */
-#define SERVER_STREAMS 128          /* streams of events, in addition to those */
+#define SERVER_WRITE_MS 10000   /* default: a client may fetch no replies this long */
+#define SERVER_LINGER_MS 1000   /* from the last reply until the client closes */
+#define SERVER_AGE_MS 50        /* age at which input is refused under overload */
+#define SERVER_HICCUP_MS 1000   /* input late twice within this time is overload */
+#define SERVER_RETRY_MS 1000    /* Retry-After of a 503 */
+#define SERVER_FIRST_MS 500     /* server_stop() waits this long for first requests */
+#define SERVER_DRAIN_MS 4000    /* server_stop() closes connections after this */
+#define SERVER_ADDRESS_MAX 128  /* bytes of a listener's address as text */
+#define SERVER_SOCKET_MODE 0660 /* default: of the files of unix sockets */
+/* Default: connections of operators, in addition to those of clients. Many, because a client that
+ * connects again and again replaces each connection of its address as soon as it has taken all
+ * places (crowd.h): an operator beside it needs that time to send a request. Where files are short,
+ * an eighth of those, at least SERVER_ADMIN_LEAST. */
+#define SERVER_ADMIN_CONNECTIONS 1024
+#define SERVER_ADMIN_PER_ADDRESS 512 /* of these, for one address; not more than half of them */
+#define SERVER_ADMIN_LEAST 64
+#define SERVER_STREAMS 128               /* streams of events, in addition to those */
 #define SERVER_STREAM_BYTES (256u << 10) /* events that one client has not fetched yet */
 #define SERVER_SAMPLE_MS 1000            /* default: between two samples (server/admin/sample.h) */
 #define SERVER_RESERVE 16      /* beyond each of the two bounds, half of it for health checks */
@@ -143,6 +148,7 @@ struct server_options {
     const struct protocol *speaks[PROTOCOLS]; /* what is spoken there; NULL: what its name says */
     unsigned threads;                         /* 0: as many as processors_allowed() says */
     unsigned connections; /* most clients of all threads; lowered to fit RLIMIT_NOFILE */
+    unsigned operators;   /* the same for operators; 0: SERVER_ADMIN_CONNECTIONS */
     bool inline_commands;
     uint64_t adhoc_keys;  /* capacity for CL.THROTTLE; 0: off */
     int adhoc_on_full;    /* enum weir_on_full */
@@ -194,8 +200,8 @@ struct server_fleet {
     int (*share)(struct weir_fleet *fleet, unsigned places, struct weir_error *error);
     /* Called before the loop runs. *where is for remote_ops.ask. Returns 0 or WEIR_E... */
     int (*open)(struct weir_fleet *fleet, uv_loop_t *loop, void **where, struct weir_error *error);
-    /* Answers all pending questions, at once or by their deadlines, then frees `where`. Called on the
-     * loop's thread, or when the loop does not run. */
+    /* Answers all pending questions, at once or by their deadlines, then frees `where`. Called on
+     * the loop's thread, or when the loop does not run. */
     void (*close)(void *where);
     /* Called on the same thread, before close(). From now on the fleet takes no units in advance,
      * and it gives back those it has; returns how many milliseconds that may take. */
@@ -260,8 +266,8 @@ int server_start(struct server *server, struct weir_error *error);
 
 /*
  * Reads the rules, the secrets and the certificate again, and logs the result. Each of them is
- * replaced only if it could be read. Returns 0, or WEIR_E... if one stays as it was; error may be NULL. May be
- * called from any thread.
+ * replaced only if it could be read. Returns 0, or WEIR_E... if one stays as it was; error may be
+ * NULL. May be called from any thread.
  */
 int server_reload(struct server *server, struct weir_error *error);
 

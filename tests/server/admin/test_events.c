@@ -345,7 +345,7 @@ static void an_address_that_has_all_streams_gives_some_up_for_others(void **stat
     for (int i = 0; i < SERVER_STREAMS; i++) {
         open_stream_from(&streams[i], 2, i == 0 ? ADMIN : "");
     }
-    assert_refused(2, ADMIN);
+    assert_refused(2, "");
     for (int i = 0; i < SERVER_STREAMS / 2; i++) {
         open_stream_from(&others[i], 3, "");
     }
@@ -365,6 +365,32 @@ static void an_address_that_has_all_streams_gives_some_up_for_others(void **stat
         if (i < SERVER_STREAMS / 2) {
             close_stream(&others[i]);
         }
+    }
+}
+
+static void streams_without_the_secret_give_way_to_operators_of_their_address(void **state)
+{
+    static struct stream streams[SERVER_STREAMS];
+    static struct stream operators[SERVER_STREAMS];
+    for (int i = 0; i < SERVER_STREAMS; i++) {
+        open_stream_from(&streams[i], 1, "");
+    }
+    for (int i = 0; i < SERVER_STREAMS; i++) {
+        open_stream_from(&operators[i], 1, ADMIN);
+        await(&operators[i], "sample");
+    }
+    for (int i = 0; i < SERVER_STREAMS; i++) {
+        await(&streams[i], "dropped");
+        assert_non_null(strstr(string_of(&streams[i], "why"), "a higher role"));
+    }
+    assert_refused(1, ADMIN);
+    assert_refused(1, "");
+    assert_refused(2, ""); /* an operator's stream makes room for an operator's only */
+    open_stream_from(&streams[0], 2, ADMIN);
+    assert_int_equal(admin_metric(world, "weir_event_streams"), SERVER_STREAMS);
+    for (int i = 0; i < SERVER_STREAMS; i++) {
+        close_stream(&streams[i]);
+        close_stream(&operators[i]);
     }
 }
 
@@ -587,6 +613,7 @@ int main(void)
         TEST(clients_of_the_role_check_see_neither),
         TEST(the_129th_stream_is_refused_and_other_requests_are_not),
         TEST(an_address_that_has_all_streams_gives_some_up_for_others),
+        TEST(streams_without_the_secret_give_way_to_operators_of_their_address),
         TEST(an_open_stream_is_not_idle),
         TEST(a_slow_reader_is_dropped_and_told_and_others_go_on),
         TEST(a_withdrawn_secret_ends_its_streams),

@@ -232,7 +232,7 @@ static void over_http_it_is_the_same(void **state)
 /* Connections whose refusals are delayed make room for an operator with the same address. */
 static void refusals_that_wait_do_not_lock_the_operator_out(void **state)
 {
-    enum { MANY = 2 * SERVER_ADMIN_PER_ADDRESS };
+    enum { OPERATORS = 64, MANY = OPERATORS };
     static const char wrong[] =
         "GET /v1/mode HTTP/1.1\r\nHost: localhost\r\nWeir-Secret: no\r\n\r\n";
     static struct http_answer a;
@@ -242,6 +242,7 @@ static void refusals_that_wait_do_not_lock_the_operator_out(void **state)
     int fds[MANY];
     o.access = secrets("check-1", "admin-1");
     o.listen[PROTOCOL_ADMIN] = "127.0.0.1:0";
+    o.operators = OPERATORS;
     server_world_start(&w, rules, &o);
     make_suspect(&w.server);
     (void)server_address(&w.server, PROTOCOL_ADMIN, s.address, sizeof s.address);
@@ -253,6 +254,34 @@ static void refusals_that_wait_do_not_lock_the_operator_out(void **state)
     assert_int_equal(a.status, 200);
     for (unsigned i = 0; i < MANY; i++) {
         (void)close(fds[i]);
+    }
+    stop(&w);
+}
+
+/* An idle connection, although it is older, stays. */
+static void a_connection_that_waits_for_its_refusal_makes_room_first(void **state)
+{
+    struct server_world w;
+    struct server_client c[3];
+    struct server_options o = server_world_options();
+    o.access = secrets("check-1", "admin-1");
+    o.threads = 1;
+    o.connections_per_address = 2;
+    server_world_start(&w, rules, &o);
+    make_suspect(&w.server);
+    server_connect(&c[0], w.address);
+    assert_string_equal(server_ask(&c[0], "AUTH check-1"), "+OK");
+    server_connect(&c[1], w.address);
+    assert_true(server_say(&c[1], "AUTH wrong"));
+    while (load_relaxed(&w.server.workers[0].counts.delayed) == 0) {
+        (void)poll(NULL, 0, 1);
+    }
+    server_connect(&c[2], w.address);
+    assert_string_equal(server_reply(&c[1]), "end");
+    assert_string_equal(server_ask(&c[0], "PING"), "+PONG");
+    assert_string_equal(server_ask(&c[2], "AUTH check-1"), "+OK");
+    for (unsigned i = 0; i < 3; i++) {
+        server_disconnect(&c[i]);
     }
     stop(&w);
 }
@@ -269,6 +298,7 @@ int main(void)
         cmocka_unit_test(ten_wrong_secrets_end_the_connection_when_the_last_refusal_is_out),
         cmocka_unit_test(over_http_it_is_the_same),
         cmocka_unit_test(refusals_that_wait_do_not_lock_the_operator_out),
+        cmocka_unit_test(a_connection_that_waits_for_its_refusal_makes_room_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
