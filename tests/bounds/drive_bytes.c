@@ -211,10 +211,12 @@ static void start_tls(struct scene *s, struct certificates *files)
 }
 
 /* Makes a handshake and asks, from an address. */
-static void is_served_over_tls(struct scene *s, struct tls_context *context)
+static void is_served_over_tls(struct scene *s, struct tls_context *context, unsigned from)
 {
+    struct server_client socket;
     struct tls_client c;
-    tls_client_connect(&c, s->address[PROTOCOL_RESP], context);
+    server_connect_from(&socket, s->address[PROTOCOL_RESP], from);
+    tls_client_open(&c, socket.fd, context);
     assert_true(tls_client_shake(&c));
     assert_memory_equal(tls_client_ask(&c, "PING"), "+PONG", 5);
     tls_client_close(&c);
@@ -232,7 +234,8 @@ static void handshakes(struct scene *s)
                 (void)server_send(c, "\x16\x03\x01\x02\x00\x01", 6); /* a hello that does not end */
             }
             if (i % 10 == 9) {
-                is_served_over_tls(s, context);
+                is_served_over_tls(s, context, CROWD);
+                is_served_over_tls(s, context, OTHER);
             }
             assert_true(scene_units(s, CROWD_KEPT) <=
                         SERVER_THREAD_INPUT_BYTES + SERVER_HANDSHAKE_BYTES);
@@ -258,7 +261,7 @@ static void long_replies_over_tls(struct scene *s)
     }
     assert_true(tls_client_await_bytes(&c, 100000));
     tls_client_close(&c);
-    is_served_over_tls(s, context);
+    is_served_over_tls(s, context, OTHER);
     tls_context_unref(context);
     scene_stop(s);
     certificates_remove(&files);

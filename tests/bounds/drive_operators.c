@@ -3,18 +3,26 @@
 
 #include "bounds/bounds_scene.h"
 #include "server/sandbox/sandboxes.h"
+#include "support/server/access_secrets.h"
 
 static struct http_answer a;
 
 /* ---- streams of events ---- */
 
-static void open_stream(struct scene *s, unsigned from)
+#define STREAM "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n"
+#define SECRET "Weir-Secret: a-secret-of-operators\r\n"
+
+static void ask_stream(struct scene *s, unsigned from, const char *request)
 {
-    static const char request[] = "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
     int least = 4096;
     struct server_client *c = scene_add(s, PROTOCOL_ADMIN, from);
     (void)setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof least);
-    assert_true(server_send(c, request, sizeof request - 1));
+    assert_true(server_send(c, request, strlen(request)));
+}
+
+static void open_stream(struct scene *s, unsigned from)
+{
+    ask_stream(s, from, STREAM "\r\n");
 }
 
 /* Returns the status with which a stream is answered; 0: it was closed. */
@@ -29,9 +37,31 @@ static const uint64_t *streams_open(struct scene *s)
     return &s->world.server.workers[1].counts.streams;
 }
 
+/* Streams without a secret do not keep the operator of their address out. */
+static void streams_of_roles(struct scene *s)
+{
+    struct server_options o = scene_options();
+    o.access = secrets(NULL, "a-secret-of-operators");
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned i = 0; i < SERVER_STREAMS; i++) {
+        open_stream(s, CROWD);
+        assert_int_equal(status_of(&s->crowd[i]), 200);
+    }
+    for (unsigned i = 0; i < 2 * SERVER_STREAMS; i++) {
+        ask_stream(s, CROWD, STREAM SECRET "\r\n");
+        int status = status_of(&s->crowd[s->count - 1]);
+        assert_int_equal(status, i < SERVER_STREAMS ? 200 : 503);
+    }
+    open_stream(s, OTHER); /* a lower role takes no place */
+    assert_int_equal(status_of(&s->crowd[s->count - 1]), 503);
+    scene_stop(s);
+    access_close(o.access);
+}
+
 static void streams(struct scene *s)
 {
     struct server_options o = scene_options();
+    streams_of_roles(s);
     scene_start(s, SCENE_RULES, &o);
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 0; i < 3 * SERVER_STREAMS; i++) {

@@ -4,8 +4,8 @@ s/^(#define SERVER_REPLY_BYTES) \(1u << 20\)/\1 65600u/
 s/^(#define SERVER_OUTPUT_BYTES) \(16u << 20\)/\1 (1u << 20)/
 s/^(#define SERVER_THREAD_INPUT_BYTES) \(64u << 20\)/\1 (1u << 20)/
 /^#define SERVER_THREAD_OUTPUT_BYTES/,/64u << 20/s/\(64u << 20\)/(2u << 20)/
-s/^(#define SERVER_ADMIN_CONNECTIONS) 64/\1 8/
-s/^(#define SERVER_ADMIN_PER_ADDRESS) 32/\1 4/
+s/^(#define SERVER_ADMIN_CONNECTIONS) 1024/\1 8/
+s/^(#define SERVER_ADMIN_PER_ADDRESS) 512/\1 4/
 s/^(#define SERVER_STREAMS) 128/\1 6/
 s/^(#define SERVER_STREAM_BYTES) \(256u << 10\)/\1 (32u << 10)/
 s/^(#define SERVER_RESERVE) 16/\1 4/
