@@ -312,8 +312,10 @@ static void answer_batch(struct grpc_call *call, struct text message)
         pending_end_parts(batch, &results);
         grpc_keep(call, batch, put_batch_later);
     } else {
+        struct buffer *to = grpc_begin_message(call);
         pending_destroy(batch);
-        buffer_put(grpc_begin_message(call), buffer_text(&results));
+        buffer_put(to, buffer_text(&results));
+        to->full = to->full || results.full; /* an error, not a reply without some results */
         grpc_reply(call, REQUEST_UNTOLD);
     }
     buffer_finish(&results);

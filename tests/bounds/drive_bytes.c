@@ -1,0 +1,282 @@
+/* Bytes of requests and replies that connections keep. */
+#include "bounds/bounds_scene.h"
+#include "server/grpc/grpc.h"
+#include "support/server/server_http2.h"
+#include "support/tls/tls_client.h"
+
+#define BATCH "/weir.v1.Limiter/Batch"
+#define COMMANDS "*2\r\n$7\r\nCOMMAND\r\n$4\r\nDOCS\r\n" /* has a large reply */
+
+/* Every reply of a long pipeline comes, in order. */
+static void pipeline(struct scene *s)
+{
+    enum { PINGS = 5000 };
+    struct server_options o = scene_options();
+    scene_start(s, SCENE_RULES, &o);
+    struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD);
+    for (unsigned i = 0; i < PINGS; i++) {
+        char words[32];
+        (void)snprintf(words, sizeof words, "ECHO %u", i);
+        assert_true(server_say(c, words));
+    }
+    for (unsigned i = 0; i < PINGS; i++) {
+        char expected[32];
+        (void)snprintf(expected, sizeof expected, "'%u'", i);
+        assert_string_equal(server_reply(c), expected);
+    }
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+static void request_bytes(struct scene *s)
+{
+    static char argument[16384 + 16];
+    struct server_options o = scene_options();
+    int n = snprintf(argument, sizeof argument, "$16384\r\n%016384d\r\n", 0);
+    scene_start(s, SCENE_RULES, &o);
+    struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD);
+    assert_true(server_send(c, "*30\r\n", 5));
+    for (unsigned i = 0; i < 30 && server_send(c, argument, (size_t)n); i++) {
+    }
+    assert_string_equal(server_reply(c), "-ERR Protocol error: too big request");
+    assert_string_equal(server_reply(c), "end");
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+/* With small bounds, 1000 errors are a longer reply than the server makes. */
+static void reply_bytes(struct scene *s)
+{
+    static struct http2_frame frame;
+    struct server_options o = scene_options();
+    scene_start(s, SCENE_RULES, &o);
+    struct server_client *c = scene_add(s, PROTOCOL_GRPC, CROWD);
+    assert_true(http2_begin(c, 1u << 20));
+    for (unsigned stream = 1; stream < 9; stream += 2) {
+        size_t bytes = 0;
+        assert_true(http2_call(c, stream, BATCH, http2_batch(stream < 5 ? 500 : 1000)));
+        do {
+            assert_true(http2_receive(c, &frame));
+            bytes += frame.type == HTTP2_DATA ? frame.len : 0;
+        } while (frame.type != HTTP2_HEADERS || (frame.flags & 1) == 0);
+        assert_true(stream < 5 ? bytes > 30000 : bytes == 0);
+        assert_true(http2_open_window(c, 0, 100000));
+    }
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+/* ---- replies that are not fetched ---- */
+
+/* Sends what one connection takes of a pipeline, and fetches nothing. */
+static void flood(struct server_client *c)
+{
+    static char many[sizeof COMMANDS * 400];
+    size_t len = 0;
+    while (len + sizeof COMMANDS < sizeof many) {
+        memcpy(many + len, COMMANDS, sizeof COMMANDS - 1);
+        len += sizeof COMMANDS - 1;
+    }
+    (void)server_send(c, many, len);
+}
+
+static void ask_batches(struct server_client *c)
+{
+    bool goes_on = http2_begin(c, 0);
+    for (unsigned i = 0; i < GRPC_STREAMS && goes_on; i++) {
+        goes_on = http2_call(c, 2 * i + 1, BATCH, http2_batch(800));
+    }
+}
+
+static void unsent(struct scene *s, unsigned n, unsigned addresses, size_t bound)
+{
+    struct server_options o = scene_options();
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < n; i++) {
+            unsigned from = CROWD + i % addresses;
+            if (i % 2 == 0) {
+                ask_batches(scene_add(s, PROTOCOL_GRPC, from));
+            } else {
+                flood(scene_add(s, PROTOCOL_RESP, from));
+            }
+            if (i % 8 == 0) {
+                scene_both_are_served(s);
+            }
+            assert_true(scene_units(s, CROWD_UNSENT) <= bound);
+        }
+        assert_true(scene_units(s, CROWD_UNSENT) > SERVER_OUTPUT_BYTES / 2);
+        scene_close_crowd(s);
+    }
+    scene_both_are_served(s);
+    for (unsigned i = 0; i < 600 && scene_units(s, CROWD_UNSENT) > 0; i++) {
+        (void)usleep(100000);
+    }
+    assert_int_equal(scene_units(s, CROWD_UNSENT), 0);
+    scene_stop(s);
+}
+
+static void output_bytes(struct scene *s)
+{
+    unsent(s, 1, 1, SERVER_OUTPUT_BYTES + SERVER_FLUSH_BYTES + (256u << 10));
+}
+
+static void thread_output_bytes(struct scene *s)
+{
+    size_t bound = 2 * SERVER_THREAD_OUTPUT_BYTES + SERVER_OUTPUT_BYTES;
+    unsent(s, 40, 1, bound);
+    unsent(s, 40, 20, bound);
+}
+
+/* ---- requests that are not complete ---- */
+
+static void begin_http(struct server_client *c)
+{
+    static char body[100000] =
+        "POST /v1/check/batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: 200000\r\n\r\n[";
+    size_t head = strlen(body);
+    memset(body + head, ' ', sizeof body - head);
+    (void)server_send(c, body, sizeof body);
+    body[head] = 0;
+}
+
+static void begin_multi(struct server_client *c)
+{
+    (void)server_say(c, "MULTI");
+    for (unsigned i = 0; i < 7; i++) {
+        (void)server_say(c, "PING");
+    }
+}
+
+static void begin_calls(struct server_client *c)
+{
+    bool goes_on = http2_begin(c, 65535);
+    for (unsigned i = 0; i < GRPC_STREAMS && goes_on; i++) {
+        goes_on = http2_begin_call(c, 2 * i + 1, BATCH);
+    }
+}
+
+static void kept(struct scene *s, unsigned addresses, unsigned kinds)
+{
+    struct server_options o = scene_options();
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned i = 0; i < 90; i++) {
+        unsigned from = CROWD + i % addresses;
+        switch (kinds == 1 ? 2 : scene_random(kinds)) {
+        case 0:
+            begin_http(scene_add(s, PROTOCOL_HTTP, from));
+            break;
+        case 1:
+            begin_multi(scene_add(s, PROTOCOL_RESP, from));
+            break;
+        default:
+            begin_calls(scene_add(s, PROTOCOL_GRPC, from));
+        }
+        if (i % 10 == 0) {
+            scene_both_are_served(s);
+        }
+        assert_true(scene_units(s, CROWD_KEPT) <= SERVER_THREAD_INPUT_BYTES + SERVER_REQUEST_BYTES);
+    }
+    scene_await(&scene_worker(s)->counts.replaced_bytes, 1);
+    scene_both_are_served(s);
+    scene_close_crowd(s);
+    for (unsigned i = 0; i < 600 && scene_units(s, CROWD_KEPT) > 0; i++) {
+        (void)usleep(100000);
+    }
+    assert_int_equal(scene_units(s, CROWD_KEPT), 0);
+    scene_stop(s);
+}
+
+static void thread_input_bytes(struct scene *s)
+{
+    kept(s, 1, 3);
+    kept(s, 20, 3);
+}
+
+static void call_bytes(struct scene *s)
+{
+    kept(s, 20, 1);
+}
+
+/* ---- TLS ---- */
+
+static void start_tls(struct scene *s, struct certificates *files)
+{
+    struct server_options o = scene_options();
+    certificates_make(files);
+    o.tls.cert = certificates_path(files, "server.crt");
+    o.tls.key = certificates_path(files, "server.key");
+    o.tls.listener[PROTOCOL_RESP] = true;
+    scene_start(s, SCENE_RULES, &o);
+}
+
+/* Makes a handshake and asks, from an address. */
+static void is_served_over_tls(struct scene *s, struct tls_context *context, unsigned from)
+{
+    struct server_client socket;
+    struct tls_client c;
+    server_connect_from(&socket, s->address[PROTOCOL_RESP], from);
+    tls_client_open(&c, socket.fd, context);
+    assert_true(tls_client_shake(&c));
+    assert_memory_equal(tls_client_ask(&c, "PING"), "+PONG", 5);
+    tls_client_close(&c);
+}
+
+static void handshakes(struct scene *s)
+{
+    static struct certificates files;
+    start_tls(s, &files);
+    struct tls_context *context = tls_client_context(&files, "ca", NULL);
+    for (unsigned addresses = 1; addresses <= 40; addresses += 13) {
+        for (unsigned i = 0; i < 60; i++) {
+            struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD + i % addresses);
+            if (scene_random(3) == 0) {
+                (void)server_send(c, "\x16\x03\x01\x02\x00\x01", 6); /* a hello that does not end */
+            }
+            if (i % 10 == 9) {
+                is_served_over_tls(s, context, CROWD);
+                is_served_over_tls(s, context, OTHER);
+            }
+            assert_true(scene_units(s, CROWD_KEPT) <=
+                        SERVER_THREAD_INPUT_BYTES + SERVER_HANDSHAKE_BYTES);
+        }
+        scene_close_crowd(s);
+    }
+    assert_true(threads_get(&scene_worker(s)->counts.replaced_bytes) > 0);
+    tls_context_unref(context);
+    scene_stop(s);
+    certificates_remove(&files);
+}
+
+static void long_replies_over_tls(struct scene *s)
+{
+    static struct certificates files;
+    struct tls_client c;
+    start_tls(s, &files);
+    struct tls_context *context = tls_client_context(&files, "ca", NULL);
+    tls_client_connect(&c, s->address[PROTOCOL_RESP], context);
+    assert_true(tls_client_shake(&c));
+    for (unsigned i = 0; i < 100; i++) {
+        assert_true(tls_client_say(&c, TEXT(COMMANDS)));
+    }
+    assert_true(tls_client_await_bytes(&c, 100000));
+    tls_client_close(&c);
+    is_served_over_tls(s, context, OTHER);
+    tls_context_unref(context);
+    scene_stop(s);
+    certificates_remove(&files);
+}
+
+const struct driver drivers_bytes[] = {
+    {"server.h", "SERVER_READ_BYTES", pipeline, NULL, NULL},
+    {"server.h", "SERVER_FLUSH_BYTES", pipeline, NULL, NULL},
+    {"server.h", "SERVER_REQUEST_BYTES", request_bytes, NULL, NULL},
+    {"server.h", "SERVER_REPLY_BYTES", reply_bytes, NULL, NULL},
+    {"server.h", "SERVER_OUTPUT_BYTES", output_bytes, NULL, NULL},
+    {"server.h", "SERVER_THREAD_OUTPUT_BYTES", thread_output_bytes, NULL, NULL},
+    {"server.h", "SERVER_THREAD_INPUT_BYTES", thread_input_bytes, NULL, NULL},
+    {"server.h", "SERVER_HANDSHAKE_BYTES", handshakes, NULL, NULL},
+    {"connection_tls.c", "KEEP_BYTES", long_replies_over_tls, NULL, NULL},
+    {"grpc.h", "GRPC_CALL_BYTES", call_bytes, NULL, NULL},
+    {0},
+};

@@ -1,0 +1,238 @@
+/* Answers that come later, wrong secrets, and what the server remembers. */
+#include "bounds/bounds_scene.h"
+#include "server/ask/reservations.h"
+#include "server/net/penalty.h"
+#include "support/server/access_secrets.h"
+#include "support/server/server_fleet.h"
+
+static struct http_answer a;
+
+/* ---- a store that does not answer ---- */
+
+static struct slow_scene slow;
+
+#define SLOW_RULES                                                                                 \
+    "limits:\n"                                                                                    \
+    "  - {name: api, key: [user], rate: 100/day, consistency: exact}\n"                            \
+    "  - {name: here, key: [user], rate: 1000000/day, consistency: local}\n"
+
+static void start_slow(struct scene *s, const struct server_options *o)
+{
+    s->count = 0;
+    slow_start(&slow, SLOW_RULES, o);
+    (void)snprintf(s->address[PROTOCOL_RESP], sizeof s->address[0], "%s", slow.resp);
+    (void)snprintf(s->address[PROTOCOL_HTTP], sizeof s->address[0], "%s", slow.http.address);
+}
+
+/* Ends with questions out: some are answered before their connections close, some after. */
+static void stop_slow(struct scene *s)
+{
+    slow_answer(&slow, 3);
+    scene_close_crowd(s);
+    slow_answer(&slow, 1000000);
+    slow_stop(&slow);
+}
+
+static void ask_slowly(struct scene *s, unsigned connections, unsigned each)
+{
+    for (unsigned i = 0; i < connections; i++) {
+        struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD);
+        for (unsigned j = 0; j < each; j++) {
+            assert_true(server_say(c, "WEIR.CHECK api alice"));
+        }
+    }
+}
+
+static void is_decided_here(struct scene *s, unsigned from)
+{
+    struct server_client c;
+    server_connect_from(&c, s->address[PROTOCOL_RESP], from);
+    assert_memory_equal(server_ask(&c, "WEIR.CHECK here bob"), "['allow'", 8);
+    server_disconnect(&c);
+}
+
+static void pending(struct scene *s)
+{
+    start_slow(s, NULL);
+    ask_slowly(s, 3, 5 * SERVER_PENDING);
+    slow_await(&slow, 3 * SERVER_PENDING);
+    (void)usleep(200000);
+    assert_int_equal(slow.fleet.out_most, 3 * SERVER_PENDING);
+    is_decided_here(s, CROWD);
+    is_decided_here(s, OTHER);
+    slow_answer(&slow, 2 * SERVER_PENDING);
+    stop_slow(s);
+}
+
+/* Every connection waits for the store: health checks get the reserve, others are refused. */
+static void reserve(struct scene *s)
+{
+    struct server_options o = scene_options();
+    o.connections = 4;
+    o.listen[PROTOCOL_GRPC] = o.listen[PROTOCOL_METRICS] = "off";
+    start_slow(s, &o);
+    ask_slowly(s, 4, 1);
+    slow_await(&slow, 4);
+    for (unsigned i = 0; i < 5; i++) {
+        assert_int_equal(
+            scene_http(s, PROTOCOL_HTTP, i % 2 == 0 ? CROWD : OTHER, "GET /readyz", "", "", &a),
+            200);
+    }
+    struct server_client c;
+    server_connect_from(&c, s->address[PROTOCOL_RESP], OTHER);
+    (void)server_say(&c, "PING");
+    assert_memory_equal(server_reply(&c), "-ERR", 4);
+    server_disconnect(&c);
+    for (unsigned i = 0; i < 3 * SERVER_RESERVE; i++) { /* they take all places, and say nothing */
+        (void)scene_add(s, PROTOCOL_HTTP, CROWD);
+    }
+    unsigned tries = 0;
+    while (scene_http(s, PROTOCOL_HTTP, OTHER, "GET /readyz", "", "", &a) != 200) {
+        assert_true(++tries < 600); /* they end by SERVER_RESERVE_MS */
+        (void)usleep(100000);
+    }
+    stop_slow(s);
+}
+
+/* ---- wrong secrets ---- */
+
+static void wrong_secrets(struct scene *s)
+{
+    struct server_options o = scene_options();
+    o.access = secrets("a-secret-of-callers", "a-secret-of-operators");
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < 60; i++) {
+            struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD + i % 30);
+            for (unsigned j = 0; j < 1 + scene_random(CONNECTION_WRONG_MAX + 3); j++) {
+                (void)server_say(c, "AUTH not-the-secret");
+            }
+        }
+        for (unsigned from = CROWD; from < 9; from++) { /* the right secret is never delayed */
+            struct server_client c;
+            server_connect_from(&c, s->address[PROTOCOL_RESP], from);
+            assert_string_equal(server_ask(&c, "AUTH a-secret-of-callers"), "+OK");
+            assert_memory_equal(server_ask(&c, "WEIR.CHECK api x"), "['allow'", 8);
+            server_disconnect(&c);
+            assert_int_equal(scene_http(s, PROTOCOL_ADMIN, from, "GET /v1/status",
+                                        "Weir-Secret: a-secret-of-operators\r\n", "", &a),
+                             200);
+        }
+        scene_close_crowd(s);
+    }
+    struct server_client *c = scene_add(s, PROTOCOL_RESP, OTHER);
+    for (unsigned i = 0; i < CONNECTION_WRONG_MAX; i++) {
+        assert_memory_equal(server_ask(c, "AUTH not-the-secret"), "-", 1);
+    }
+    assert_string_equal(server_reply(c), "end");
+    assert_true(threads_get(&scene_worker(s)->counts.delayed) > 0);
+    scene_stop(s);
+    access_close(o.access);
+}
+
+/* Connections that wait for their delayed refusals make room before all others. */
+static void delayed_refusals(struct scene *s)
+{
+    struct server_options o = scene_options();
+    o.access = secrets("a-secret-of-callers", "a-secret-of-operators");
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned round = 0; round < 4; round++) {
+        for (unsigned i = 0; i < 60; i++) {
+            int fd = scene_add(s, PROTOCOL_ADMIN, CROWD)->fd;
+            static const char guess[] = "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n"
+                                        "Weir-Secret: not-the-secret\r\n\r\n";
+            (void)!write(fd, guess, scene_random(3) == 0 ? 1 : sizeof guess - 1);
+        }
+        for (unsigned i = 0; i < 10; i++) {
+            assert_int_equal(scene_http(s, PROTOCOL_ADMIN, CROWD, "GET /v1/status",
+                                        "Weir-Secret: a-secret-of-operators\r\n", "", &a),
+                             200);
+            assert_int_equal(scene_http(s, PROTOCOL_ADMIN, CROWD, "GET /readyz", "", "", &a), 200);
+        }
+        scene_close_crowd(s);
+    }
+    scene_stop(s);
+    access_close(o.access);
+}
+
+static void secrets_and_refusals(struct scene *s)
+{
+    wrong_secrets(s);
+    delayed_refusals(s);
+}
+
+/* ---- what the server remembers ---- */
+
+static void reservations(struct scene *s)
+{
+    struct server_options o = scene_options();
+    unsigned taken[2] = {0, 0};
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned i = 0; i < 2; i++) {
+        struct server_client *c = scene_add(s, PROTOCOL_RESP, i == 0 ? CROWD : OTHER);
+        while (taken[i] <= RESERVATIONS_MAX &&
+               strncmp(server_ask(c, "WEIR.RESERVE api alice"), "['allow'", 8) == 0) {
+            taken[i]++;
+        }
+    }
+    assert_in_range(taken[0], RESERVATIONS_MAX / 4, RESERVATIONS_MAX * 3 / 4);
+    assert_true(taken[1] > 0); /* the other address gets some of what is left */
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+static void reservation_time(struct scene *s)
+{
+    struct server_options o = scene_options();
+    char words[64];
+    scene_start(s, SCENE_RULES, &o);
+    struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD);
+    for (unsigned more = 0; more < 2; more++) {
+        (void)snprintf(words, sizeof words, "WEIR.RESERVE api alice TTL %llu",
+                       (unsigned long long)(RESERVATION_TTL_LONGEST_MS + more));
+        const char *reply = server_ask(c, words);
+        assert_int_equal(reply[0], more == 0 ? '[' : '-');
+    }
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+static void adhoc_keys(struct scene *s)
+{
+    struct server_options o = scene_options();
+    o.adhoc_keys = 64;
+    o.adhoc_on_full = WEIR_EVICT;
+    scene_start(s, SCENE_RULES, &o);
+    struct server_client *honest = scene_add(s, PROTOCOL_RESP, OTHER);
+    struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD);
+    for (unsigned i = 0; i < 5; i++) {
+        (void)server_ask(honest, "CL.THROTTLE debtor 4 5 3600");
+    }
+    assert_memory_equal(server_ask(honest, "CL.THROTTLE debtor 4 5 3600"), "[1", 2);
+    for (unsigned i = 0; i < 2000; i++) {
+        char words[64];
+        (void)snprintf(words, sizeof words, "CL.THROTTLE key%u 1000 1000 60", i);
+        assert_memory_equal(server_ask(c, words), "[0", 2);
+    }
+    assert_memory_equal(server_ask(honest, "CL.THROTTLE debtor 4 5 3600"), "[1", 2);
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+const struct driver drivers_later[] = {
+    {"server.h", "SERVER_RESERVE", reserve, NULL, NULL},
+    {"server.h", "SERVER_RESERVE_MS", reserve, NULL, NULL},
+    {"crowd.h", "CROWD_LOOKS", reserve, NULL, NULL},
+    {"pending.h", "SERVER_PENDING", pending, NULL, NULL},
+    {"delays.h", "DELAYS_HELD", NULL, "server/http/test_held.c", "DELAYS_HELD"},
+    {"loop.h", "FLEET_QUEUE_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
+    {"connection.h", "CONNECTION_WRONG_MAX", wrong_secrets, NULL, NULL},
+    {"penalty.h", "PENALTY_FREE", wrong_secrets, NULL, NULL},
+    {"penalty.h", "PENALTY_MOST_MS", secrets_and_refusals, NULL, NULL},
+    {"penalty.h", "PENALTY_FORGET_MS", NULL, "server/net/test_penalty.c", "PENALTY_FORGET_MS"},
+    {"penalty.h", "PENALTY_PLACES", wrong_secrets, NULL, NULL},
+    {"reservations.h", "RESERVATIONS_MAX", reservations, NULL, NULL},
+    {"reservations.h", "RESERVATION_TTL_LONGEST_MS", reservation_time, NULL, NULL},
+    {"server.h", "adhoc_keys", adhoc_keys, NULL, NULL},
+    {0},
+};

@@ -1,0 +1,129 @@
+/*
+ * Every row of src/server/bounds.def has a driver, which goes to the bound and beyond. The drivers run in
+ * random order; the seed is printed, and WEIR_SEED repeats it.
+ */
+// test-timeout: 900
+// test-labels: notsan
+#include <time.h>
+
+#include "bounds/bounds_scene.h"
+#include "rules/live/call_ask.h"
+#include "server/ask/rls.h"
+
+struct row {
+    const char *file;
+    const char *name;
+};
+
+#define BOUND_GROUP(id, title)
+#define BOUND(file, name, value, unit, ...) {file, #name},
+#define BOUND_OPTION BOUND
+#define BOUND_EXCEPTION(file, name, why)
+
+static const struct row rows[] = {
+#include "server/bounds.def"
+};
+
+#define ROWS (sizeof rows / sizeof rows[0])
+
+static const struct driver *const tables[] = {drivers_connections, drivers_bytes,
+                                              drivers_grpc,        drivers_requests,
+                                              drivers_later,       drivers_operators};
+
+static const struct driver *driver_of(const struct row *row)
+{
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        for (const struct driver *d = tables[i]; d->name != NULL; d++) {
+            if (strcmp(d->name, row->name) == 0 && strcmp(d->file, row->file) == 0) {
+                return d;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void every_row_has_a_driver(void **state)
+{
+    size_t drivers = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (driver_of(&rows[i]) == NULL) {
+            fail_msg("no driver for %s of %s: add one in tests/bounds/drive_*.c", rows[i].name,
+                     rows[i].file);
+        }
+    }
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        for (const struct driver *d = tables[i]; d->name != NULL; d++) {
+            drivers++;
+        }
+    }
+    assert_int_equal(drivers, ROWS); /* none is left over */
+}
+
+/* A bound that another test drives: the test is there, and speaks of it. */
+static void check_elsewhere(const struct driver *d)
+{
+    char path[512];
+    char line[4096];
+    bool found = false;
+    (void)snprintf(path, sizeof path, "%s/tests/%s", WEIR_SOURCE_DIR, d->elsewhere);
+    FILE *f = fopen(path, "r");
+    if (f == NULL) {
+        fail_msg("%s: there is no %s", d->name, path);
+    }
+    while (!found && fgets(line, sizeof line, f) != NULL) {
+        found = strstr(line, d->word) != NULL;
+    }
+    (void)fclose(f);
+    if (!found) {
+        fail_msg("%s: '%s' is not in %s", d->name, d->word, path);
+    }
+}
+
+static void each_bound_holds(void **state)
+{
+    static struct scene scene;
+    const char *given = getenv("WEIR_SEED");
+    const char *only = getenv("WEIR_BOUND");
+    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    size_t order[ROWS];
+    printf("seed %llu\n", (unsigned long long)seed);
+    scene_seed(seed);
+    for (size_t i = 0; i < ROWS; i++) {
+        size_t j = scene_random((unsigned)i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+    for (size_t i = 0; i < ROWS; i++) {
+        const struct driver *d = driver_of(&rows[order[i]]);
+        if (only != NULL && strcmp(only, d->name) != 0) {
+            continue;
+        }
+        printf("%s: %s%s\n", d->name, d->drive != NULL ? "driven" : "by ",
+               d->drive != NULL ? "" : d->elsewhere);
+        (void)fflush(stdout);
+        if (d->drive != NULL) {
+            d->drive(&scene);
+        } else {
+            check_elsewhere(d);
+        }
+    }
+}
+
+/* A number of small.sed that has changed in the source would not be made smaller any more. */
+static void every_small_number_is_in_the_copy(void **state)
+{
+    static const char command[] =
+        "test $(diff -r '" WEIR_SOURCE_DIR "/src/server' '" BOUNDS_COPY "/server' | grep -c '^>')"
+        " -eq $(grep -v '^#' '" WEIR_SOURCE_DIR "/tests/bounds/small.sed' | grep -c 's/')";
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_has_a_driver),
+        cmocka_unit_test(every_small_number_is_in_the_copy),
+        cmocka_unit_test(each_bound_holds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
