@@ -17,7 +17,7 @@
  *   a page of another site cannot add such a field without asking first (CORS), and that question,
  *   which has no such field, is refused;
  *
- *   a page that has let its own name point here needs not ask: this server is of its own origin. So
+ *   a page whose own name points here does not have to ask: this server is of its origin. So
  *   where the name counts, the port in Host must not be the listener's. A page cannot choose that
  *   port: it is the one to which the browser connects. A gateway's client has that of the gateway.
  *   A gateway on the same port number sends a Host that is known: localhost, or one of server.hosts.

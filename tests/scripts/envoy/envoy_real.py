@@ -1,7 +1,7 @@
 """A real Envoy, an HTTP server behind it, and weir, which Envoy's rate limit filter asks. Each function below is a story;
 its name says which. Limits are for a year, so that no window ends meanwhile. The filter waits long for weir, except where
 a story is about its timeout."""
-import http.client, http.server, json, os, re, signal, socket, subprocess, sys, threading, time
+import atexit, http.client, http.server, json, os, re, signal, socket, subprocess, sys, threading, time
 
 import yaml
 
@@ -54,6 +54,7 @@ class Envoy:
         self.log = open(os.path.join(folder, "envoy.log"), "w+")
         self.process = subprocess.Popen([os.environ["WEIR_TEST_ENVOY"], "-c", os.path.join(folder, "envoy.yaml"), "--concurrency", "1",
                                          "--disable-hot-restart", "-l", "warning"], stdout=self.log, stderr=self.log)
+        atexit.register(self.process.kill)  # a story that fails leaves nothing behind
         await_start("Envoy listens", self.process, lambda: all(map(self.listens, ports)), self.said)
 
     @staticmethod

@@ -105,14 +105,18 @@ class Front:
         n = next(self.clients)
         return "127.%d.%d.%d" % (101 + n // 62500, 1 + n // 250 % 250, 1 + n % 250)
 
-    def send(self, client, request):
-        """Sends bytes; returns the status of the final reply, 0 if the connection was closed without one."""
+    def send(self, client, request, whole):
+        """Sends bytes; returns the status of the final reply, 0 if the connection was closed without one. `whole` waits until
+        the gateway closes the connection."""
         with socket.create_connection(self.address, timeout=PATIENCE, source_address=(client, 0)) as s:
             try:
                 s.sendall(request)
             except OSError:
                 pass  # refused before it was read
-            return self.status(s)
+            status = self.status(s)
+            while whole and receive(s):
+                pass
+            return status
 
     @staticmethod
     def status(s):
@@ -123,7 +127,7 @@ class Front:
             if 100 <= code < 200:
                 got = rest
                 continue
-            if end and s is not None:
+            if end:
                 length = re.search(rb"(?i)\r\ncontent-length: *(\d+)", head)
                 if length and len(rest) >= int(length[1]) or code == 204:
                     return code
@@ -135,7 +139,7 @@ class Front:
     def ask(self, client, dodge):
         """Sends a dodge; returns the status."""
         n = b"%d" % next(self.serial)
-        return self.send(client, dodge.request(self.host).replace(b"{n}", n))
+        return self.send(client, dodge.request(self.host).replace(b"{n}", n), dodge.whole)
 
 
 def receive(s):
@@ -146,12 +150,12 @@ def receive(s):
 
 
 class Dodge:
-    """A request. Fields are lines; `host` and `version` may be replaced."""
+    """A request. Fields are lines; `host` and `version` may be replaced. After a `whole` one the gateway closes."""
 
     def __init__(self, name, target=b"/login", *fields, method=b"GET", host=None, version=b"HTTP/1.1", body=b"",
-                 connection=b"close"):
+                 connection=b"close", whole=False):
         self.name, self.target, self.fields, self.method, self.body = name, target, list(fields), method, body
-        self.host, self.version, self.connection = host, version, connection
+        self.host, self.version, self.connection, self.whole = host, version, connection, whole
 
     def request(self, host):
         hosts = [b"Host: " + host] if self.host is None else self.host
@@ -178,7 +182,8 @@ def paths():
         "parameter before": b"/;x/login", "dots with a parameter": b"/free/..;/login", "encoded parameter": b"/login%3Bx",
         "fragment": b"/login#free", "encoded question": b"/login%3Fx", "encoded twice": b"/%256Cogin",
         "encoded slash twice": b"/%252Flogin", "backslash": b"/\\login", "backslash for dots": b"/free\\..\\login",
-        "encoded backslash": b"/%5Clogin", "NUL": b"/login%00", "NUL in the query": b"/login?x=%00", "NUL before": b"/%00/../login",
+        "encoded backslash": b"/%5Clogin", "NUL": b"/login%00", "NUL in the query": b"/login?x=%00",
+        "NUL before": b"/%00/../login",
         "not UTF-8": b"/\xff/../login", "not UTF-8, encoded": b"/%ff/../login", "not UTF-8 in the query": b"/login?x=\xff{n}",
         "not UTF-8, encoded in the query": b"/login?x=%ff", "not UTF-8 parameter": b"/login;\xff",
         "overlong slash": b"/%c0%aflogin", "line end": b"/login%0d%0a", "tab": b"/login\t", "no slash": b"login",
@@ -236,7 +241,8 @@ def forged():
     for count in (50, 70, 99, 120, 300):
         yield Dodge("%d fields" % count, b"/login", *(b"A%d: b" % i for i in range(count)))
     for size in (6000, 15000, 17000, 70000):
-        yield Dodge("cookie of %d" % size, b"/login", *(b"Cookie: c%d=" % i + b"a" * min(size, 7000) for i in range(-(-size // 7000))))
+        cookies = range(-(-size // 7000))
+        yield Dodge("cookie of %d" % size, b"/login", *(b"Cookie: c%d=" % i + b"a" * min(size, 7000) for i in cookies))
 
 
 def methods():
@@ -256,6 +262,15 @@ def methods():
                 b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", connection=b"Upgrade, close")
     yield Dodge("Upgrade to HTTP/2", b"/login", b"Upgrade: h2c", b"HTTP2-Settings: AAMAAABkAAQAAP__",
                 connection=b"Upgrade, HTTP2-Settings")
+    more = b"GET /login HTTP/1.1\r\nHost: shop.example\r\n"
+    yield Dodge("several in one write", connection=None, whole=True,
+                body=(more + b"\r\n") * 3 + more + b"Connection: close\r\n\r\n")
+    for_weir = b"GET /v1/auth/free HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 192.0.2.77\r\n\r\n"
+    for method in (b"POST", b"GET", b"HEAD", b"OPTIONS"):
+        yield Dodge("request in the body of a " + method.decode(), b"/login", b"Content-Length: 200", method=method,
+                    body=for_weir.ljust(200, b"\n"))
+        yield Dodge("request in a chunk of a " + method.decode(), b"/login", b"Transfer-Encoding: chunked", method=method,
+                    body=b"c8\r\n" + for_weir.ljust(200, b"\n") + b"\r\n0\r\n\r\n")
     yield Dodge("preflight", b"/login", b"Origin: https://a.example", b"Access-Control-Request-Method: POST", method=b"OPTIONS")
     yield Dodge("folded field", b"/login", b"X-A: b\r\n c: d")
     yield Dodge("space before the colon", b"/login", b"X-Forwarded-For : 192.0.2.{n}")
@@ -327,7 +342,8 @@ class Attack:
         """Yields requests of a user whose quota is used up. What arrives without the name of the user is not the user's."""
         key = b"X-Api-Key: " + secret
         for lines in ([], [b"X-User-Id: {n}"], [b"X-User-Id: "], [b"X-User-Id: \xff"], [b"X-User-Id: {n}", b"X-User-Id: {n}0"],
-                      [b"X-User-Id: " + b"a" * 5000], [b"X-Forwarded-For: 192.0.2.{n}"], [b"x-api-key: " + secret], [b"X-Api-Key: key-of-nobody"]):
+                      [b"X-User-Id: " + b"a" * 5000], [b"X-Forwarded-For: 192.0.2.{n}"], [b"x-api-key: " + secret],
+                      [b"X-Api-Key: key-of-nobody"]):
             yield Dodge(str(lines), b"/search", key, *lines)
         for name in (b"X-User-Id", b"X-Api-Key", b"X-User-Id, X-Api-Key, X-Forwarded-For"):
             yield Dodge("by Connection: " + name.decode(), b"/search", key, connection=b"close, " + name)
