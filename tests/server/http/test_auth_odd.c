@@ -1,7 +1,7 @@
 /*
  * What /v1/auth answers to requests that clients of a gateway can cause: for a 5xx, or without an
- * answer, gateways that fail open let the request pass. So each gets an answer, and that is a decision
- * or a 4xx.
+ * answer, gateways that fail open let the request pass. So each gets an answer, and that is a
+ * decision or a 4xx.
  */
 #include <setjmp.h>
 #include <stdarg.h>
