@@ -29,7 +29,7 @@
 #define GRPC_STREAMS 256       /* calls of one connection at the same time */
 #define GRPC_CALL_BYTES 2048   /* memory of a call without messages, nghttp2's included */
 #define GRPC_SPARE_BYTES 1024  /* the largest buffer of a call whose memory is used again */
-#define GRPC_FIELDS_BYTES 8192 /* names and values of the header fields of a call */
+#define GRPC_FIELDS_BYTES 8192 /* header fields of a call; of some methods, those that are read */
 #define GRPC_FRAMES 2000       /* frames of a connection that may come at once ... */
 #define GRPC_FRAMES_CALL 10    /* ... besides this many for each call ... */
 #define GRPC_FRAMES_SECOND 20  /* ... and each second */

@@ -58,10 +58,32 @@ static void take_secret(struct grpc_call *call, struct text authorization, struc
     call->role = call->wrong_secret ? ROLE_NONE : pass.role;
 }
 
+/*
+ * Returns whether the field is none that is read here, in a call for whose refusal a gateway would
+ * let a request pass. Such a field costs nothing and is not counted: Envoy copies `tracestate`,
+ * which its clients write, into its calls.
+ */
+static bool is_unread(const struct grpc_call *call, struct text name)
+{
+    static const char *const read[] = {"content-type", "grpc-encoding", "grpc-timeout",
+                                       "authorization", "weir-secret"};
+    size_t i = 0;
+    if (call->method == NULL || call->method->decline == NULL || text_starts(name, ":")) {
+        return false;
+    }
+    while (i < sizeof read / sizeof read[0] && !text_is(name, read[i])) {
+        i++;
+    }
+    return i == sizeof read / sizeof read[0];
+}
+
 void grpc_take_field(struct grpc_call *call, struct text name, struct text value)
 {
     const struct text none = {NULL, 0};
     uint64_t timeout_ns;
+    if (is_unread(call, name)) {
+        return;
+    }
     call->fields_bytes += name.len + value.len;
     if (call->fields_bytes > GRPC_FIELDS_BYTES) {
         call->too_large = true;

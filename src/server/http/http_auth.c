@@ -216,15 +216,19 @@ static int read_request(const struct exchange *x, struct auth_request *a, struct
 
 /* ---- the route ---- */
 
-/* A denial for now and one for ever differ, because the client may retry after the former: NEVER
- * (422) becomes 403. */
+/*
+ * A denial for now and one for ever differ, because the client may retry after the former: NEVER
+ * (422) becomes 403. A denial is never a 5xx, not even by `on_store_failure: closed`: gateways that
+ * let requests pass while weir fails take every 5xx for a failure.
+ */
 int http_auth_status(const struct server *server, const struct answer *a)
 {
     int deny = (int)server->options.auth_deny_status;
     int status = http_status_of_answer(a);
-    if (status == 200 || status == 503) {
+    if (status == 200) {
         return status;
     }
+    status = status == 503 ? 429 : status;
     return a->deny_status != 0         ? (int)a->deny_status
            : status == 422             ? 403
            : status == 429 && deny > 0 ? deny

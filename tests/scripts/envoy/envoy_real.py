@@ -116,7 +116,7 @@ RATE_LIMITS = [
 ]
 
 
-def listener(name, port, service="weir", **filter_options):
+def listener(name, port, service="weir", tracing=None, **filter_options):
     limiter = {"@type": TYPE + "extensions.filters.http.ratelimit.v3.RateLimit", "domain": "edge", "timeout": "30s",
                "enable_x_ratelimit_headers": "DRAFT_VERSION_03", "rate_limits": RATE_LIMITS,
                "rate_limit_service": {"transport_api_version": "V3", "grpc_service": {"envoy_grpc": {"cluster_name": service}}},
@@ -127,6 +127,10 @@ def listener(name, port, service="weir", **filter_options):
                "http_filters": [
                    {"name": "envoy.filters.http.ratelimit", "typed_config": limiter},
                    {"name": "envoy.filters.http.router", "typed_config": {"@type": TYPE + "extensions.filters.http.router.v3.Router"}}]}
+    if tracing:
+        manager["tracing"] = {"provider": {"name": "tracer", "typed_config": {
+            "@type": TYPE + "config.trace.v3.OpenTelemetryConfig", "service_name": "edge",
+            "grpc_service": {"envoy_grpc": {"cluster_name": tracing}}}}}
     return {"name": name, **address(port), "filter_chains": [{"filters": [
         {"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}]}
 
@@ -134,14 +138,14 @@ def listener(name, port, service="weir", **filter_options):
 class Edge:
     """All three. Envoy has three listeners, which differ in what they do without an answer of weir."""
 
-    def __init__(self, *options, rules=None, prepare=None, tls=None):
+    def __init__(self, *options, rules=None, prepare=None, tls=None, tracing=None):
         self.port = free_port()
         self.open, self.closed, self.hasty = free_port(), free_port(), free_port()
         self.world = World(FILES, *options, rules=rules, prepare=prepare, port=self.port)
         self.upstream = Upstream()
         short = {"timeout": "0.02s", "enable_x_ratelimit_headers": "OFF"}
         config = {"static_resources": {
-            "listeners": [listener("open", self.open), listener("closed", self.closed, failure_mode_deny=True),
+            "listeners": [listener("open", self.open, tracing=tracing), listener("closed", self.closed, failure_mode_deny=True),
                           listener("hasty", self.hasty, **short)],
             "clusters": [cluster("upstream", self.upstream.port),
                          grpc_cluster("weir", self.port, **({"transport_socket": tls} if tls else {}))]}}
@@ -226,6 +230,17 @@ def no_header_field_switches_off_the_limits_of_its_request():
         found.append(reply.status)
     assert found == [200] * 5 + [429], found
     assert e.world.server.count("cannot be decided") == 0, e.world.server.log()
+    e.close()
+
+
+def fields_for_tracing_do_not_switch_them_off_either():
+    """Envoy copies `tracestate` of its client into the call: to weir, which serves no collector of traces."""
+    e = Edge(tracing="weir")
+    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    for size in (10, 9000, 50000):
+        for name in ("tracestate", "baggage", "x_request_id"):
+            fields = {"traceparent": parent, "x_user": "%s-%d" % (name, size), name: "a=" + "b" * size}
+            assert e.statuses(6, **fields) == [200] * 5 + [429], (name, size)
     e.close()
 
 

@@ -369,16 +369,15 @@ static void routes_that_raise_units_refuse_clients(void **state)
     stop();
 }
 
+#define CALL(hits, negative)                                                                       \
+    "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"x\"}],"        \
+    "\"hitsAddend\":" hits ",\"isNegativeHits\":" negative "}]}"
+
 static void calls_of_the_rate_limit_service_raise_units_only_for_admins_or_if_switched_on(
     void **state)
 {
-    static const char *const call =
-        "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"user\",\"value\":\"x\"}],"
-        "\"hitsAddend\":%d,\"isNegativeHits\":%s}]}";
-    char take[256];
-    char give[256];
-    (void)snprintf(take, sizeof take, call, 3, "false");
-    (void)snprintf(give, sizeof give, call, 2, "true");
+    static const char take[] = CALL("3", "false");
+    static const char give[] = CALL("2", "true");
     start();
     http_ask(&clients, "POST /json", CHECK_SECRET, take, &a);
     assert_int_equal(left_of("x"), 2);

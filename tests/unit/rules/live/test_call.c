@@ -163,13 +163,10 @@ static void a_client_gives_nothing_back_and_its_other_questions_are_decided(void
 
 static void a_client_gives_back_to_limits_of_envoy_files_only_if_that_is_switched_on(void **state)
 {
-    static const char *const words = "domain=x descriptor=d value_1=u %s";
+    static const char take[] = "domain=x descriptor=d value_1=u +3";
+    static const char give[] = "domain=x descriptor=d value_1=u -2";
     struct weir_rules *off = rules_open(OF_ENVOY(""));
     struct weir_rules *on = rules_open(OF_ENVOY("envoy: {negative_hits: true}\n"));
-    char take[64];
-    char give[64];
-    (void)snprintf(take, sizeof take, words, "+3");
-    (void)snprintf(give, sizeof give, words, "-2");
     assert_string_equal(told_by_client(off, take), "allow x.d: allow 1");
     assert_string_equal(told_by_client(off, give), "allow x.d: allow 1");
     assert_string_equal(told_by_client(on, take), "allow x.d: allow 1");
