@@ -234,9 +234,20 @@ static void numbers_read_back_exactly(void **state)
     }
 }
 
+static void an_attribute_that_only_callers_send_is_marked(void **state)
+{
+    char *shown = loading_show_of("attributes: {user: request, tier: ['header:X-Tier', request]}\n"
+                                  "limits: [{name: a, key: [user, tier], rate: 5/min}]\n");
+    (void)state;
+    assert_true(loading_has_line(shown, "user: [request] # not from /v1/auth"));
+    assert_true(loading_has_line(shown, "tier: ['header:X-Tier', request]"));
+    free(shown);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_attribute_that_only_callers_send_is_marked),
         cmocka_unit_test(every_default_is_shown),
         cmocka_unit_test(the_memory_of_each_limit_and_of_all_is_shown),
         cmocka_unit_test(no_password_is_shown),
