@@ -22,6 +22,8 @@
 #include "schema.h"
 #include "server/admin/admin.h"
 #include "server/admin/metrics.h"
+#include "server/ask/reservations.h"
+#include "server/http/http_routes.h"
 #include "server/resp/resp_commands.h"
 
 #define LINE_MAX_BYTES 4096
@@ -203,7 +205,7 @@ static int fill_in(const char *line)
 
 static char *openapi_text(void)
 {
-    return http_openapi(JSON_INDENT(1));
+    return http_openapi(JSON_INDENT(1), RESERVATION_TTL_LONGEST_MS);
 }
 
 /* Returns the function that makes a file, or NULL. */

@@ -494,6 +494,8 @@ def the_proto_file_is_the_one_that_the_rows_make():
                           stdout=subprocess.PIPE, check=True).stdout
     with open(os.path.join(PROTO, "weir/v1/limiter.proto"), "rb") as f:
         assert f.read() == made, "run make proto"
+    options = v1.DESCRIPTOR.GetOptions()
+    assert options.go_package == "weir/v1;weirv1" and options.java_multiple_files, options
 
 
 if __name__ == "__main__":

@@ -64,6 +64,39 @@ def check_document():
             if method not in METHODS:
                 fail(f"{path}: {method} is no method")
             check_operation(path, method, operation)
+    check_for_generators()
+
+
+def check_for_generators():
+    """What generators of clients need: a name for each operation and each choice, and no default, which makes a member
+    required in some languages."""
+    names = [operation.get("operationId", "") for item in DOC["paths"].values() for operation in item.values()]
+    for name in names:
+        if not re.fullmatch(r"[a-z][A-Za-z]*", name) or names.count(name) > 1:
+            fail(f"operationId {name!r}, expected a name that no other operation has")
+    for value in walk(DOC):
+        if "default" in value:
+            fail(f"found a default: {json.dumps(value)[:200]}")
+        for choice in value.get("oneOf", []):
+            if choice.get("type") == "object":
+                fail(f"found a choice without a name: {json.dumps(value)[:200]}")
+
+
+def check_bounds_of_the_server():
+    """Bounds that are settings, or that rows do not have."""
+    schemas = DOC["components"]["schemas"]
+    if schemas["Reserve"]["properties"]["ttl_ms"]["maximum"] != 600000:
+        fail("ttl_ms: expected the default of server.reservation_ttl")
+    call = {"domain": "d", "descriptors": [{"entries": [{"key": "k"}], "limit": {"unit": "MINUTE", "requestsPerUnit": 4294967295}}]}
+    request = {"$ref": "#/components/schemas/RateLimitRequest"}
+    validate(request, call, "a limit of the caller")
+    for change in ({"unit": "SECOND", "requestsPerUnit": 1000000001}, {"unit": "MINUTE", "requestsPerUnit": 4294967296}):
+        call["descriptors"][0]["limit"] = change
+        if not errors_of(request, call):
+            fail(f"RateLimitRequest allows {change}")
+    call["descriptors"][0].update(limit={"unit": "MINUTE"}, isNegativeHits=True)
+    if not errors_of(request, call):
+        fail("RateLimitRequest allows to give units back to a limit of the caller")
 
 
 def check_bounds(schema, where):
@@ -302,6 +335,7 @@ def check_reservations(server):
     expect(ask(server, "http", "POST", "/v1/reserve", pairs, status=429), verdict="deny", reservation=None)
     ask(server, "http", "POST", "/v1/reserve", {**pairs, "cost": 4}, status=422)
     ask(server, "http", "POST", "/v1/reserve", {**pairs, "ttl_ms": 0}, status=400)
+    ask(server, "http", "POST", "/v1/reserve", {**pairs, "ttl_ms": 600001}, status=400)
     ask(server, "http", "POST", "/v1/reserve", {"limit": "nope"}, status=404)
     done = {"reservation": got["reservation"], "actual": 1}
     expect(ask(server, "http", "POST", "/v1/settle", done, status=200), remaining=2)
@@ -542,6 +576,7 @@ def write(name, text):
 
 def main():
     check_document()
+    check_bounds_of_the_server()
     rules = write("rules.yaml", RULES)
     with Server("--config", rules) as server:
         check_questions(server)

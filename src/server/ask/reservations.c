@@ -113,13 +113,18 @@ static int begin_reserve(struct key_ask *k)
     return on_reserved(k, e, &said);
 }
 
+uint64_t reservation_ttl_longest_ms(const struct server *server)
+{
+    uint64_t longest = server->options.reservation_ttl_ms;
+    return longest != 0 ? longest : RESERVATION_TTL_LONGEST_MS;
+}
+
 /* Sets the time to live of a reservation that is to be made; returns WEIR_EINVAL if it is too
  * long. */
 static int choose_ttl(const struct server *server, uint64_t ttl_ms, uint64_t *ttl_ns,
                       struct weir_error *error)
 {
-    uint64_t longest = server->options.reservation_ttl_ms;
-    longest = longest != 0 ? longest : RESERVATION_TTL_LONGEST_MS;
+    uint64_t longest = reservation_ttl_longest_ms(server);
     *ttl_ns = (ttl_ms != 0 ? ttl_ms : min_u64(RESERVATION_TTL_MS, longest)) * WEIR_MILLISECOND;
     return ttl_ms <= longest ? 0
                              : fail(error, WEIR_EINVAL,

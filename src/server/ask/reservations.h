@@ -27,6 +27,10 @@ enum {
 };
 
 struct reservations;
+struct server;
+
+/* Returns the longest time to live that may be asked for. */
+uint64_t reservation_ttl_longest_ms(const struct server *server);
 
 /* With this many places, of which nearly every reservation takes one. Returns 0 or WEIR_E... */
 int reservations_create(struct reservations **out, uint64_t most, struct weir_error *error);

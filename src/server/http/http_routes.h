@@ -108,9 +108,10 @@ int http_find_client(const struct exchange *x, struct address *client, struct we
 bool http_lacks_client(const struct server_options *options, struct weir_rules *rules);
 
 /* The OpenAPI document (http_openapi.c). http_openapi() returns its text, as json_dumps() with
- * these flags makes it; the caller frees it. NULL without memory. */
+ * these flags makes it, for a server with this longest time of reservations; the caller frees it.
+ * NULL without memory. */
 extern const struct http_route http_openapi_routes[];
-char *http_openapi(size_t json_flags);
+char *http_openapi(size_t json_flags, uint64_t ttl_longest_ms);
 
 bool http_leads_to(const struct http_route *route, struct text path);
 

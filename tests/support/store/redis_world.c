@@ -189,6 +189,12 @@ static void write_sentinel(const struct redis_world *w, const struct redis_node 
     redis_node_file(n, "sentinel.conf", (struct text){text, len});
 }
 
+static bool follows(struct redis_node *n)
+{
+    const char *reply = redis_node_run(n, "INFO replication");
+    return reply != NULL && strstr(reply, "master_link_status:up") != NULL;
+}
+
 static bool sentinel_sees(struct redis_node *n, const char *field, const char *value)
 {
     char search[64];
@@ -216,6 +222,7 @@ void redis_world_sentinel(struct redis_world *w, const struct redis_world_option
     redis_node_option(&w->node[1], "127.0.0.1");
     redis_node_option(&w->node[1], "%u", w->node[0].public_port);
     start_all(w);
+    redis_node_await_ready(&w->node[1], "the replica follows its primary", follows);
     if (!redis_world_await_replica(w, 0)) {
         redis_world_give_up(w, "no replica", NULL);
     }
@@ -442,6 +449,8 @@ static void await_cluster(struct redis_world *w)
         redis_node_await_ready(&w->node[i], "the Cluster is complete", cluster_is_ok);
     }
     for (unsigned i = 0; i < REDIS_PRIMARIES; i++) {
+        struct redis_node *replica = &w->node[REDIS_PRIMARIES + i];
+        redis_node_await_ready(replica, "the replica follows its primary", follows);
         if (!redis_world_await_replica(w, (int)i)) {
             redis_world_give_up(w, "no replica", NULL);
         }

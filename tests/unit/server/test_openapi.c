@@ -9,6 +9,7 @@
 #include <ctype.h>
 #include <jansson.h>
 
+#include "server/ask/reservations.h"
 #include "server/http/http_routes.h"
 
 static const struct {
@@ -21,7 +22,7 @@ static json_t *description;
 static int begin(void **state)
 {
     json_error_t error;
-    char *text = http_openapi(JSON_COMPACT);
+    char *text = http_openapi(JSON_COMPACT, RESERVATION_TTL_LONGEST_MS);
     description = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     free(text);
     if (description == NULL) {
@@ -123,6 +124,14 @@ static void every_described_route_is_a_row_with_that_role(void **state)
     }
 }
 
+static void the_longest_reservation_is_that_of_the_server(void **state)
+{
+    char *text = http_openapi(JSON_COMPACT, 5000);
+    assert_non_null(
+        strstr(text, "\"ttl_ms\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":5000,"));
+    free(text);
+}
+
 struct search {
     const struct http_route *row;
     bool found;
@@ -163,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_described_route_is_a_row_with_that_role),
         cmocka_unit_test(every_row_is_described),
+        cmocka_unit_test(the_longest_reservation_is_that_of_the_server),
         cmocka_unit_test(the_description_has_the_programs_version),
     };
     return cmocka_run_group_tests(tests, begin, end);
