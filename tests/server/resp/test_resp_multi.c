@@ -191,7 +191,7 @@ static size_t kept(void)
 {
     size_t n = 0;
     for (unsigned i = 0; i < world.server.workers_count; i++) {
-        n += __atomic_load_n(&world.server.workers[i].kept, __ATOMIC_RELAXED);
+        n += __atomic_load_n(&world.server.workers[i].crowds[CROWD_KEPT].units, __ATOMIC_RELAXED);
     }
     return n;
 }
