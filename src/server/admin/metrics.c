@@ -219,8 +219,8 @@ static const struct metric metrics[] = {
            "reason", {"total", ALL(counts.refused)}, {"address", ALL(counts.refused_address)}),
     SERIES("weir_connections_replaced_total", OF_ALL,
            "Connections that were closed to make room for others: because of the bound for all "
-           "clients (total) or for one address (address), or because they kept the most bytes of "
-           "their thread in requests or replies (bytes).",
+           "clients (total) or for one address (address), or because of the bounds on bytes of "
+           "requests, handshakes and replies (bytes).",
            "reason", {"total", ALL(counts.replaced)}, {"address", ALL(counts.replaced_address)},
            {"bytes", ALL(counts.replaced_bytes)}),
     ONE("weir_connections_timed_out_total", OF_ALL, ALL(counts.timed_out),

@@ -212,10 +212,11 @@ static bool is_silent_for_long(const struct connection *c)
     return uv_now(&c->worker->loop) - c->accepted_ms >= CROWD_FRESH_MS && is_silent(c);
 }
 
-/* Returns whether the client has sent a request, or the beginning of one. */
-static bool is_silent_again(const struct connection *c)
+/* Returns whether the client has sent a request, or the beginning of one. More bytes of that do not
+ * spare it: a client could send them one by one. */
+static bool has_begun(const struct connection *c)
 {
-    return (c->asked || buffer_len(&c->input) > 0) && is_silent(c);
+    return (c->asked && is_silent(c)) || (buffer_len(&c->input) > 0 && is_idle(c));
 }
 
 /* Returns whether the client alone is the reason that the connection is not idle. */
@@ -256,7 +257,7 @@ static struct connection *oldest_of_most(const struct crowd *crowd, may_close_fn
 struct connection *crowd_oldest(const struct worker *w, uint32_t row)
 {
     static const may_close_fn tests[] = {waits_for_refusal, is_silent_for_long, is_stalled,
-                                         is_silent_again,   is_silent,          is_idle};
+                                         has_begun,         is_silent,          is_idle};
     const struct crowd *crowd = &w->crowds[CROWD_OPEN];
     struct connection *found = NULL;
     for (size_t i = 0; i < sizeof tests / sizeof tests[0] && found == NULL; i++) {

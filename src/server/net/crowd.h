@@ -13,8 +13,8 @@
  *     or has bytes that were not read yet, is spared: its request is on the way;
  *   - that is stalled: its client does not fetch the replies;
  *   - that is idle and was spared, when clients connect so fast that all connections are fresh.
- *     First goes one that has sent something, then one that has sent nothing, at last one with
- *     unread bytes.
+ *     First goes one that has sent a request or the beginning of one, then one that has sent
+ *     nothing, at last any.
  * A client could keep any number of connections in each of these states. Only connections that wait
  * for the store of a fleet, or for the delay of a limit, are never closed.
  *
@@ -92,8 +92,8 @@ void crowds_finish(struct worker *w);
 /* Counts a connection that is not closing for its address; c->row was TALLY_NONE. */
 void crowd_enter(struct connection *c, uint32_t row);
 
-/* Ends that. Units that the connection still has count for the thread, but for no address: nobody
- * is closed because of them. */
+/* Ends that. Units that the connection still has count for the thread, but for no address: it
+ * is not closed because of them. */
 void crowd_leave(struct connection *c);
 
 /* Sets how many units a connection has. */

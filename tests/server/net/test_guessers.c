@@ -1,7 +1,7 @@
 /*
  * Clients of the operator's own address cannot lock it out: 40, 60 and 1,000 connections that guess
- * secrets, stay silent, send one byte, or a mixture of these, and that come again when they are
- * closed. The operator, and health checks, connect anew for each request.
+ * secrets, stay silent, send one byte or many, or a mixture of these, and that come again when they
+ * are closed. The operator, and health checks, connect anew for each request.
  */
 // test-timeout: 600
 // test-serial: yes
@@ -41,9 +41,10 @@ static struct http_answer answer;
 
 /* ---- the other process ---- */
 
-enum deed { GUESS, SILENT, BYTE, MIXTURE };
+enum deed { GUESS, SILENT, BYTE, BYTES, MIXTURE };
 
-static const char *const names[] = {"guess", "stay silent", "send one byte", "do all of these"};
+static const char *const names[] = {"guess", "stay silent", "send one byte", "send byte after byte",
+                                    "do all of these"};
 
 /* What one connection of the crowd sends when it is open, and after each answer. */
 static const char *words_of(unsigned deed)
@@ -51,8 +52,8 @@ static const char *words_of(unsigned deed)
     return deed == GUESS
                ? "PUT /v1/mode HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer no\r\n"
                  "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-           : deed == BYTE ? "P"
-                          : "";
+           : deed == BYTE || deed == BYTES ? "P"
+                                           : "";
 }
 
 static int begin(unsigned short port)
@@ -97,7 +98,10 @@ static void be_a_crowd(int orders)
     unsigned port = 0;
     all[0] = (struct pollfd){.fd = orders, .events = POLLIN};
     for (;;) {
-        (void)poll(all, 1 + n, -1);
+        (void)poll(all, 1 + n, deed == BYTES ? 1 : -1);
+        for (unsigned i = 1; i <= n && deed == BYTES; i++) {
+            (void)!send(all[i].fd, "P", 1, MSG_NOSIGNAL);
+        }
         if (all[0].revents != 0) {
             for (unsigned i = 1; i <= n; i++) {
                 (void)close(all[i].fd);
