@@ -97,6 +97,29 @@ static void stream_bytes(struct scene *s)
     scene_stop(s);
 }
 
+/* A sample that is too long is left out; the stream and its neighbours go on. */
+static void long_events(struct scene *s)
+{
+    static char rules[8192];
+    struct server_options o = scene_options();
+    char *to = stpcpy(rules, "limits:\n");
+    for (unsigned i = 0; i < 60; i++) {
+        to += sprintf(to, "  - {name: %s%u, key: [user], rate: 1000000/s, max_keys: 10}\n",
+                      i == 0 ? "api" : "a-limit-with-a-long-name-", i);
+    }
+    to = strstr(rules, "api0");
+    memcpy(to, "api ", 4);
+    o.sample_ms = 20;
+    scene_start(s, rules, &o);
+    open_stream(s, CROWD);
+    assert_int_equal(status_of(&s->crowd[0]), 200);
+    (void)usleep(500000);
+    assert_int_equal(threads_get(streams_open(s)), 1);
+    assert_int_equal(scene_http(s, PROTOCOL_ADMIN, CROWD, "GET /v1/status", "", "", &a), 200);
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
 /* ---- sandboxes ---- */
 
 #define SANDBOX "{\"rules\":\"limits: [{name: a, key: [user], rate: 1/s, max_keys: 10}]\"}"
@@ -159,8 +182,8 @@ static void jobs(struct scene *s)
 {
     static const char request[] =
         "POST /v1/config/check HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        "Content-Length: 80\r\n\r\n"
-        "{\"rules\":\"limits: [{name: a, key: [user], rate: 1/s, max_keys: 10}]\"}           ";
+        "Content-Length: 60\r\n\r\n"
+        "limits: [{name: a, key: [user], rate: 1/s, max_keys: 10}]   ";
     struct server_options o = scene_options();
     scene_start(s, SCENE_RULES, &o);
     for (unsigned round = 0; round < 10; round++) {
@@ -170,6 +193,22 @@ static void jobs(struct scene *s)
         assert_int_equal(scene_http(s, PROTOCOL_ADMIN, OTHER, "GET /v1/status", "", "", &a), 200);
         scene_close_crowd(s);
     }
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+/* A file with so many mistakes that the reply would be too long. */
+static void long_reply_of_a_job(struct scene *s)
+{
+    static char body[8192];
+    struct server_options o = scene_options();
+    char *to = stpcpy(body, "limits:\n");
+    for (unsigned i = 0; i < 80; i++) {
+        to += sprintf(to, "  - {name: a, kex: [user], rate: often, max_keys: none}\n");
+    }
+    scene_start(s, SCENE_RULES, &o);
+    int status = scene_http(s, PROTOCOL_ADMIN, CROWD, "POST /v1/config/check", "", body, &a);
+    assert_int_equal(status, 422);
     scene_both_are_served(s);
     scene_stop(s);
 }
@@ -218,24 +257,27 @@ static void block_pages(struct scene *s)
 const struct driver drivers_operators[] = {
     {"server.h", "SERVER_STREAMS", streams, NULL, NULL},
     {"server.h", "SERVER_STREAM_BYTES", stream_bytes, NULL, NULL},
-    {"events.c", "TEXT_BYTES", NULL, "server/admin/test_events.c", "SERVER_STREAMS"},
+    {"events.c", "TEXT_BYTES", long_events, NULL, NULL},
     {"sandboxes.h", "SANDBOXES_MAX", sandboxes, NULL, NULL},
     {"sandboxes.h", "SANDBOX_IDLE_MS", sandboxes, NULL, NULL},
     {"sandboxes.h", "SANDBOX_ASKS_MAX", sandbox_asks, NULL, NULL},
     {"job.h", "JOBS_MAX", jobs, NULL, NULL},
-    {"job.h", "JOB_REPLY_BYTES", NULL, "fuzz/fuzz_sandbox.c", "JOB_REPLY_BYTES"},
+    {"job.h", "JOB_REPLY_BYTES", long_reply_of_a_job, NULL, NULL},
     {"admin_blocks.c", "BLOCKS_MOST", block_pages, NULL, NULL},
     {"weir.h", "max_blocks", blocks, NULL, NULL},
-    {"log.h", "LOG_LIMIT_NS", NULL, "unit/common/test_log.c", "log_limit"},
-    {"denied_log.h", "DENIED_LOG_EACH", NULL, "unit/server/test_denied_log.c", "times"},
-    {"denied_log.h", "DENIED_LOG_KEYS", NULL, "unit/server/test_denied_log.c", "denied_log_due"},
+    {"log.h", "LOG_LIMIT_NS", NULL, "unit/common/test_log.c",
+     "a_limited_line_comes_once_in_a_second"},
+    {"denied_log.h", "DENIED_LOG_EACH", NULL, "unit/server/test_denied_log.c",
+     "then_every_hundredth"},
+    {"denied_log.h", "DENIED_LOG_KEYS", NULL, "unit/server/test_denied_log.c",
+     "a_flood_of_new_keys"},
     {"history.h", "HISTORY_BYTES", NULL, "unit/server/test_history.c", "HISTORY_BYTES"},
-    {"history.h", "HISTORY_EVENTS", NULL, "unit/server/test_history.c", "history_note"},
-    {"history.h", "HISTORY_EVENT_BYTES", NULL, "unit/server/test_history.c", "history_note"},
+    {"history.h", "HISTORY_EVENTS", NULL, "unit/server/test_history.c", "the_newest_50_events"},
+    {"history.h", "HISTORY_EVENT_BYTES", NULL, "unit/server/test_history.c", "too_many_messages"},
     {"top_denied.h", "TOP_KEY_BYTES", NULL, "unit/server/test_top.c", "TOP_KEY_BYTES"},
-    {"fleet_thread.h", "FLEET_READ_BYTES", NULL, "fleet/test_place.c", "FLEET_QUEUE_MAX"},
-    {"socket.c", "READS_MAX", NULL, "fleet/test_place.c", "FLEET_QUEUE_MAX"},
-    {"fleet_thread.c", "ROUNDS_MAX", NULL, "fleet/test_place.c", "FLEET_QUEUE_MAX"},
+    {"fleet_thread.h", "FLEET_READ_BYTES", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
+    {"socket.c", "READS_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
+    {"fleet_thread.c", "ROUNDS_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
     {"fleet_thread.h", "FLEET_SEALED_BYTES", NULL, "fleet/test_tls.c", "rediss"},
     {0},
 };

@@ -23,4 +23,6 @@ s/^(#define SANDBOX_ASKS_MAX) 512/\1 4/
 s/^(#define JOBS_MAX) 8/\1 2/
 s/^(#define BLOCKS_MOST) 1000/\1 4/
 s/^(#define HISTORY_BYTES) \(4u << 20\)/\1 (64u << 10)/
+s/^(#define JOB_REPLY_BYTES) \(8u << 20\)/\1 4096u/
+s/^(#define TEXT_BYTES) \(1u << 20\)/\1 4096u/
 s/^(#define DELAYS_HELD) 8192/\1 4/
