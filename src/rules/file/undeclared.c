@@ -22,6 +22,7 @@ struct undeclared {
     struct undeclared_name names[CONFIG_ATTRIBUTES_MAX]; /* as many as a section can declare */
     size_t names_count;
     bool has_more_names;
+    bool used;           /* since it was set to false, a name that gateways need was noted */
     struct buffer users; /* "limit 'search', limit 'api', list 'block'" */
     size_t users_count;
     struct place place; /* of the first user */
@@ -36,6 +37,7 @@ static void note(struct undeclared *u, struct text name, bool for_gateways, bool
     if (name.len == 0 || attribute_kind_of(name) != ATTRIBUTE_PLAIN || envoy_has_attribute(name)) {
         return;
     }
+    u->used = u->used || for_gateways;
     while (i < u->names_count && !text_equal(u->names[i].text, name)) {
         i++;
     }
@@ -105,30 +107,20 @@ static void add_user(struct undeclared *u, const char *kind, struct text name, s
     }
 }
 
-/* Returns whether a limit or list uses a name that is not declared, by noting its names alone. */
-static bool uses_some(const struct limit_config *limit, const struct list_config *list)
-{
-    struct undeclared alone = {0};
-    if (limit != NULL) {
-        note_limit(&alone, limit);
-    } else {
-        note_list(&alone, list, true);
-    }
-    return alone.names_count > 0;
-}
-
 static void look_at_limit(struct undeclared *u, const struct limit_config *limit)
 {
+    u->used = false;
     note_limit(u, limit);
-    if (!is_for_envoy(limit) && uses_some(limit, NULL)) {
+    if (u->used) {
         add_user(u, "limit", limit->name, limit->place);
     }
 }
 
 static void look_at_list(struct undeclared *u, const struct list_config *list, const char *name)
 {
+    u->used = false;
     note_list(u, list, true);
-    if (uses_some(NULL, list)) {
+    if (u->used) {
         add_user(u, "list", text_of(name), list->entries[0].place);
     }
 }
