@@ -72,11 +72,12 @@ static void mix_looks(void *arg, const struct source_file *file)
     hash_mix(arg, looks, sizeof looks);
 }
 
-static void mix_text(struct hash *h, const char *path, bool there, struct text text)
+static void mix_bytes(struct hash *h, const char *path, bool there, struct hash bytes)
 {
+    const uint64_t both[] = {bytes.low, bytes.high};
     hash_mix(h, path, strlen(path));
     hash_mix(h, &there, sizeof there);
-    hash_mix(h, there ? text.at : "", there ? text.len : 0);
+    hash_mix(h, both, there ? sizeof both : 0);
 }
 
 static void mix_content(void *arg, const struct source_file *file)
@@ -84,15 +85,19 @@ static void mix_content(void *arg, const struct source_file *file)
     struct arena arena = ARENA_INIT;
     struct weir_error error;
     struct text text = {"", 0};
+    struct hash bytes = {0, 0};
     bool there = file_read(&arena, file->path, FILE_BYTES_MAX, &text, &error) == 0;
-    mix_text(arg, file->path, there, text);
+    if (there) {
+        hash_mix(&bytes, text.at, text.len);
+    }
+    mix_bytes(arg, file->path, there, bytes);
     arena_finish(&arena);
 }
 
 /* Adds the bytes that the rules have read, whatever the file contains by now. */
 static void mix_read(void *arg, const struct source_file *file)
 {
-    mix_text(arg, file->path, file->content.at != NULL, file->content);
+    mix_bytes(arg, file->path, file->was_read, file->hash);
 }
 
 static struct hash of_files(const struct watch *w, rules_file_fn mixing)

@@ -61,6 +61,15 @@ static void add_few(unsigned char **at, struct text value)
     }
 }
 
+static size_t count_patterns(const struct condition *from)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < from->count; i++) {
+        n += from->values[i].kind != VALUE_EXACT;
+    }
+    return n;
+}
+
 static void compile_test(struct ruleset *set, const struct condition *from, struct test *to)
 {
     size_t bytes = few_bytes(from);
@@ -75,7 +84,7 @@ static void compile_test(struct ruleset *set, const struct condition *from, stru
     } else {
         to->exact = text_map_create(&set->arena, from->count);
     }
-    to->patterns = arena_array(&set->arena, from->count, sizeof *to->patterns);
+    to->patterns = arena_array(&set->arena, count_patterns(from), sizeof *to->patterns);
     if ((few == NULL && to->exact == NULL) || to->patterns == NULL) {
         return;
     }

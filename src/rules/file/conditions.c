@@ -14,9 +14,9 @@ struct condition_reading {
     size_t room;       /* values of a file, which are not shown: their most; otherwise 0 */
 };
 
-/* What a value takes once it is compiled: a place in a map and a pattern, or a network and its
- * range. */
-#define COMPILED_BYTES 64
+/* The most that a value takes once it is compiled: three places in a map, one of which it fills, or
+ * the two ends of a network. Patterns are few. */
+#define COMPILED_BYTES 48
 
 static void add(struct condition_reading *c, const struct value *value, struct place place)
 {

@@ -36,8 +36,7 @@ void source_release(struct source *source)
     }
 }
 
-/* Takes over the caller's reference, also if it fails. */
-static int keep_source(struct config *config, struct source *source)
+int config_keep_source(struct config *config, struct source *source)
 {
     if (array_append(&config->sources, &config->sources_count, sizeof source, &source)) {
         return 0;
@@ -190,7 +189,7 @@ static const struct field top_fields[] = {
 /* A folder needs `limits` in one of its files: config_check() reports that it is missing. */
 const struct section section_top = SECTION("the file", NULL, top_fields);
 
-static void init(struct config *config, struct problems *problems)
+void config_init(struct config *config, struct problems *problems)
 {
     struct reader r = {.config = config, .problems = problems};
     *config = (struct config){
@@ -285,7 +284,7 @@ static int parse_text(struct config *config, const char *name, struct text text,
                       struct problems *problems)
 {
     struct source *source = source_create();
-    if (source == NULL || keep_source(config, source) != 0) {
+    if (source == NULL || config_keep_source(config, source) != 0) {
         return WEIR_ENOMEM;
     }
     struct text own = arena_text(&source->arena, text_of(name));
@@ -335,7 +334,7 @@ static int read_texts(struct config *config, const char *name, struct problems *
 int config_read_text(struct config *config, const char *name, struct text text,
                      struct problems *problems)
 {
-    init(config, problems);
+    config_init(config, problems);
     int e = parse_text(config, name, text, problems);
     return e != 0 ? e : read_texts(config, name, problems);
 }
@@ -443,7 +442,7 @@ static int parse_path(void *arg, const char *path)
 int config_read(struct config *config, const char *path, struct problems *problems)
 {
     struct file_reading r = {config, problems};
-    init(config, problems);
+    config_init(config, problems);
     int e = config_each_path(path, parse_path, &r);
     return e != 0 ? e : read_texts(config, path, problems);
 }
@@ -459,7 +458,8 @@ char *config_beside(const struct config *config, struct text path)
 
 /* ---- one limit more or less ---- */
 
-int config_share_head(const struct config *config, struct config *head)
+/* Shares everything but the limits. */
+static int share_head(const struct config *config, struct config *head)
 {
     *head = *config;
     head->sources = NULL;
@@ -469,7 +469,7 @@ int config_share_head(const struct config *config, struct config *head)
     int e = 0;
     for (size_t i = 0; e == 0 && i < config->sources_count; i++) {
         config->sources[i]->references++;
-        e = keep_source(head, config->sources[i]);
+        e = config_keep_source(head, config->sources[i]);
     }
     return e;
 }
@@ -477,7 +477,7 @@ int config_share_head(const struct config *config, struct config *head)
 /* Makes *next the same rules, sharing everything, without the limit at `without`. */
 static int share(const struct config *config, size_t without, struct config *next)
 {
-    int e = config_share_head(config, next);
+    int e = share_head(config, next);
     for (size_t i = 0; e == 0 && i < config->limits_count; i++) {
         e = i == without ? 0 : add_limit(next, config->limits[i]);
     }

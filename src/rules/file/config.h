@@ -9,6 +9,7 @@
 #ifndef WEIR_RULES_FILE_CONFIG_H
 #define WEIR_RULES_FILE_CONFIG_H
 
+#include "base/hash.h"
 #include "common/arena.h"
 #include "rules/yaml/problems.h"
 #include "rules/value/address.h"
@@ -32,7 +33,9 @@ struct file_values;
  */
 struct source_file {
     const char *path;
-    struct text content;        /* what was read; at == NULL: reading failed */
+    struct text content; /* what was read; at == NULL: reading failed, or it was freed */
+    bool was_read;
+    struct hash hash;           /* of what was read, by hash_mix() */
     struct file_values *values; /* of conditions.c */
     uint64_t bytes;             /* memory that it takes, with the values that were read from it */
     struct source_file *next;
@@ -411,11 +414,19 @@ int config_put(const struct config *config, struct text yaml, struct config *nex
                struct problems *problems);
 int config_remove(const struct config *config, struct text name, struct config *next);
 
+/* Set the defaults, and add a source, which is taken over also if that fails. For config_head.c. */
+void config_init(struct config *config, struct problems *problems);
+int config_keep_source(struct config *config, struct source *source);
+
 /*
- * Copies server, store, adhoc, attributes and lists of *config into *head, without the limits, and
- * takes references to the sources that hold them.
+ * Reads server, store, adhoc and envoy of *config again, into *head, which shares no memory with it:
+ * lists of millions of lines must not stay for a few settings. Returns 0 or WEIR_ENOMEM.
  */
-int config_share_head(const struct config *config, struct config *head);
+int config_read_head(const struct config *config, struct config *head);
+
+/* Frees everything but paths and hashes of the files that the rules name. Without memory for them,
+ * frees these too. */
+void config_keep_files(struct config *config);
 
 /*
  * Calls fn with each path of a list such as "weir.yaml:/etc/ratelimit". A list that is the path of a

@@ -142,7 +142,10 @@ static bool read_content(struct reader *r, const struct node *node, struct sourc
     size_t most = room < CONFIG_FILE_MAX ? (size_t)room : CONFIG_FILE_MAX;
     file_use_begin(&use, r, node, file);
     int e = file_read(&r->source->arena, file->path, most, &file->content, &error);
-    if (e != 0) {
+    file->was_read = e == 0;
+    if (e == 0) {
+        hash_mix(&file->hash, file->content.at, file->content.len);
+    } else {
         file->content.at = NULL;
         problem(r->problems, node->place, "%s%s", error.text,
                 e == WEIR_EINVAL && most < CONFIG_FILE_MAX ? "; or raise server.memory" : "");

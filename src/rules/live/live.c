@@ -127,6 +127,7 @@ static int load(struct weir_rules *r, const struct origin *from, struct problems
     }
     config_finish(&r->rejected);
     if (e != 0) {
+        config_keep_files(&config);
         r->rejected = config;
         return e;
     }
@@ -188,7 +189,7 @@ static int open_from(struct weir_rules **rules, const struct origin *from,
         e = load(r, from, &problems, &r->set, error);
     }
     if (e == 0) {
-        e = config_share_head(&r->set->config, &r->started);
+        e = config_read_head(&r->set->config, &r->started);
     }
     if (e == 0) {
         live_settle_state(r, r->set, &problems);

@@ -2,6 +2,9 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "base/atomic.h"
 #include "base/clock.h"
@@ -137,6 +140,15 @@ static void note_reload(struct server *server, int e, const struct weir_error *e
     }
 }
 
+/* Gives the memory of the old rules back to the system: the allocator keeps what lies below memory
+ * in use, which may be most of a list of millions of lines. */
+static void return_memory(void)
+{
+#ifdef __GLIBC__
+    (void)malloc_trim(0);
+#endif
+}
+
 static int reload_noted(struct server *server, struct weir_error *error)
 {
     const struct server_options *o = &server->options;
@@ -154,6 +166,7 @@ static int reload_noted(struct server *server, struct weir_error *error)
     noted = NULL;
     note_reload(server, e, &why, &messages);
     buffer_finish(&messages);
+    return_memory();
     if (e != 0 && error != NULL) {
         *error = why;
     }
