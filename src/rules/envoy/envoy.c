@@ -234,7 +234,8 @@ static void walk(struct conversion *c, const struct node *list)
 struct node *envoy_convert(struct arena *arena, const struct node *root, size_t most,
                            struct text *domain, struct problems *problems)
 {
-    static const char *const known[] = {"domain", "descriptors", NULL};
+    /* A name of the whole has no effect in the reference server either. */
+    static const char *const known[] = {"domain", "descriptors", "name", NULL};
     struct conversion c = {.arena = arena, .problems = problems, .root = root, .most = most};
     struct node *limits = envoy_list(&c, root->place);
     struct node *top = envoy_map(&c, root->place, 1);

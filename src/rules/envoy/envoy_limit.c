@@ -276,6 +276,62 @@ static const struct unit *read_unit(struct conversion *c, const struct node *rat
 
 #define COUNT_EXPECTED "a whole number from 0 to 4294967295"
 
+/* Returns the value of a digit, 99 for any other character. */
+static unsigned digit_of(char c)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+    const char *at = memchr(digits, c, sizeof digits - 1);
+    size_t n = at != NULL ? (size_t)(at - digits) : 99;
+    return (unsigned)(n >= 16 && n < 99 ? n - 6 : n);
+}
+
+/* Takes "0x", "0b" or "0o" from a number. Returns its base. */
+static unsigned take_base(struct text *number)
+{
+    static const struct {
+        const char *prefix;
+        unsigned base;
+    } rows[] = {{"0x", 16}, {"0X", 16}, {"0b", 2}, {"0B", 2}, {"0o", 8}, {"0O", 8}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (text_starts(*number, rows[i].prefix)) {
+            *number = text_after(*number, 2);
+            return rows[i].base;
+        }
+    }
+    return 10;
+}
+
+/* Reads a number as the reference server does: "1_000", "0x10", "+5". Returns false if it is none, or
+ * above 4294967295. */
+static bool read_number(const struct node *node, uint64_t *count)
+{
+    struct text rest = node->scalar;
+    bool any = false;
+    *count = 0;
+    if (node->quoted) {
+        return text_to_u64(rest, count) && *count <= UINT32_MAX;
+    }
+    rest = text_after(rest, text_starts(rest, "+"));
+    if (rest.len == 0 || digit_of(rest.at[0]) > 9) {
+        return false;
+    }
+    unsigned base = take_base(&rest);
+    for (size_t i = 0; i < rest.len; i++) {
+        if (rest.at[i] == '_') {
+            continue;
+        }
+        if (digit_of(rest.at[i]) >= base) {
+            return false;
+        }
+        any = true;
+        *count = *count * base + digit_of(rest.at[i]);
+        if (*count > UINT32_MAX) {
+            return false;
+        }
+    }
+    return any;
+}
+
 static uint64_t read_count(struct conversion *c, const struct node *rate)
 {
     const struct node *node = envoy_find(rate, "requests_per_unit");
@@ -285,9 +341,10 @@ static uint64_t read_count(struct conversion *c, const struct node *rate)
                 "found no requests_per_unit, expected " COUNT_EXPECTED "; 0 denies every request");
         return 0;
     }
-    bool octal = node->kind == NODE_SCALAR && node->scalar.len > 1 && node->scalar.at[0] == '0';
-    if (node->kind != NODE_SCALAR || octal || !text_to_u64(node->scalar, &count) ||
-        count > UINT32_MAX) {
+    /* 010 is 8 there, and 10 to most readers. */
+    bool octal = node->kind == NODE_SCALAR && node->scalar.len > 1 && node->scalar.at[0] == '0' &&
+                 (digit_of(node->scalar.at[1]) < 10 || node->scalar.at[1] == '_');
+    if (node->kind != NODE_SCALAR || octal || !read_number(node, &count)) {
         envoy_unexpected(c, node,
                          octal ? "a whole number that does not begin with 0" : COUNT_EXPECTED);
     }
@@ -434,7 +491,7 @@ void envoy_add_limit(struct conversion *c, const struct node *rate)
     }
     if (name != NULL && name->kind != NODE_SCALAR) {
         envoy_unexpected(c, name, "a text");
-    } else if (name != NULL) {
+    } else if (name != NULL && name->scalar.len > 0) { /* '' is no name there */
         envoy_put(c, limit, "label", envoy_scalar(c, name->place, name->scalar));
     }
     put_replaces(c, rate, name != NULL ? name->scalar : TEXT(""), limit);

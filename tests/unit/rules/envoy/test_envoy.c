@@ -282,6 +282,31 @@ static void a_name_that_another_limit_has_with_its_hash_is_not_used_twice(void *
     assert_string_not_equal(shown(yaml, 1, "name"), name);
 }
 
+/* Such files load in the reference server. */
+static void numbers_and_empty_names_are_read_as_by_the_reference_server(void **state)
+{
+    static const char *const numbers[][2] = {
+        {"1_000", "1k/day"}, {"1__0_", "10/day"},
+        {"0x10", "16/day"},  {"0XfF", "255/day"},
+        {"0b11", "3/day"},   {"0o17", "15/day"},
+        {"+5", "5/day"},     {"0", "0/day"},
+        {"0x_f", "15/day"},  {"4_294_967_295", "4294967295/day"},
+    };
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        char yaml[200];
+        (void)snprintf(yaml, sizeof yaml,
+                       FILE_OF("- {key: k, rate_limit: {unit: day, requests_per_unit: %s}}\n"),
+                       numbers[i][0]);
+        assert_string_equal(loading_told_of(yaml), "");
+        assert_string_equal(shown(yaml, 0, "rate"), numbers[i][1]);
+    }
+    static const char yaml[] =
+        "domain: d\nname: ours\ndescriptors:\n"
+        "- {key: a, rate_limit: {name: '', unit: day, requests_per_unit: 1}}\n";
+    assert_string_equal(loading_told_of(yaml), "");
+    assert_string_equal(shown(yaml, 0, "label"), "");
+}
+
 /* ---- errors ---- */
 
 /* The first message begins with `place`; there is no other. */
@@ -315,6 +340,19 @@ static void each_mistake_is_told_once_at_its_place(void **state)
          "3:24: found no requests_per_unit"},
         {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: 010}}\n"),
          "3:55: found '010', expected a whole number that does not begin with 0"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: 0x}}\n"),
+         "3:55: found '0x', expected a whole number from 0"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: _1}}\n"),
+         "3:55: found '_1', expected a whole number from 0"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: '1_0'}}\n"),
+         "3:55: found '1_0', expected a whole number from 0"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: 0x1g}}\n"),
+         "3:55: found '0x1g', expected a whole number from 0"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: 0x100000000}}\n"),
+         "3:55: found '0x100000000', expected a whole number from 0"},
+        {FILE_OF("- {key: a, rate_limit: {unit: day, requests_per_unit: 1e3}}\n"),
+         "3:55: found '1e3', expected a whole number from 0"},
+        {FILE_OF("- {key: a, name: x}\n"), "3:12: found the unknown key 'name'"},
         {FILE_OF("- {key: a, rate_limit: {unit: day, weir: {max_keys: 3}}}\n"),
          "3:24: found no requests_per_unit"},
         {FILE_OF("- {key: a, rate_limit: {unit: fortnight}}\n"), "3:31: found 'fortnight', exp"},
@@ -424,6 +462,7 @@ int main(void)
         cmocka_unit_test(names_that_were_changed_or_are_taken_end_with_a_hash),
         cmocka_unit_test(long_names_are_cut),
         cmocka_unit_test(a_name_that_another_limit_has_with_its_hash_is_not_used_twice),
+        cmocka_unit_test(numbers_and_empty_names_are_read_as_by_the_reference_server),
         cmocka_unit_test(each_mistake_is_told_once_at_its_place),
         cmocka_unit_test(entries_may_be_ten_and_no_more),
         cmocka_unit_test(a_file_with_thousands_of_values_loads_and_too_many_are_told_once),
