@@ -110,6 +110,24 @@ static void throttle_answers_as_redis_cell(void **state)
     assert_memory_equal(server_ask(&s->client, "CL.THROTTLE k 1 1 60 -1"), "-Cell error", 11);
 }
 
+/* What the page about redis-cell says of forms that redis-cell takes. */
+static void throttle_takes_plain_numbers_and_keys_of_4096_bytes(void **state)
+{
+    static const char error[] = "-BADKEY a key must have 1 to 4096 bytes";
+    struct scene *s = *state;
+    char key[4098];
+    SERVER_TALK(
+        &s->client,
+        {"CL.THROTTLE k +4 6 60", "-Cell error: Store error: Couldn't parse as integer: +4"},
+        {"CL.THROTTLE k 4 06 60", "-Cell error: Store error: Couldn't parse as integer: 06"},
+        {"CL.THROTTLE k 4 6 60 01", "-Cell error: Store error: Couldn't parse as integer: 01"});
+    (void)snprintf(key, sizeof key, "%04096d", 7);
+    assert_string_equal(SERVER_ASK(&s->client, "CL.THROTTLE", key, "4", "6", "60"),
+                        "[0 5 4 -1 10]");
+    (void)snprintf(key, sizeof key, "%04097d", 7);
+    assert_string_equal(SERVER_ASK(&s->client, "CL.THROTTLE", key, "4", "6", "60"), error);
+}
+
 static void throttle_keeps_a_key_when_its_numbers_change(void **state)
 {
     struct scene *s = *state;
@@ -363,6 +381,7 @@ int main(void)
         TEST(hello_chooses_the_protocol_and_reset_takes_it_back),
         TEST(quit_is_answered_and_ends),
         TEST(throttle_answers_as_redis_cell),
+        TEST(throttle_takes_plain_numbers_and_keys_of_4096_bytes),
         TEST(throttle_keeps_a_key_when_its_numbers_change),
         TEST(one_answer_has_eight_values),
         TEST(check_and_ask_count_in_one_bucket),
