@@ -1,6 +1,6 @@
 /*
- * /proc/net/tcp and tcp6 name the inode of each listening socket, and the links in /proc/PID/fd name
- * the inodes that a process has open. Only root and the process's own user can read those.
+ * /proc/net/tcp and tcp6 name the inode of each listening socket, and the links in /proc/PID/fd
+ * name the inodes that a process has open. Only root and the process's own user can read those.
  */
 #include "cli/port_holder.h"
 
@@ -96,8 +96,8 @@ static bool is_every(const struct in6_addr *a)
 
 /* ---- the socket ---- */
 
-/* Reads a line of /proc/net/tcp; keeps the socket if it is at the place. One at exactly this address
- * gets connections before one at every address. */
+/* Reads a line of /proc/net/tcp; keeps the socket if it is at the place. One at exactly this
+ * address gets connections before one at every address. */
 static void read_line(const char *line, const struct place_of_port *at, struct listening *found)
 {
     char digits[33];

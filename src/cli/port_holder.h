@@ -8,8 +8,8 @@
 
 /*
  * Writes "process 1234 (weir)"; or, if that process belongs to another user, whose it is and how to
- * find it. Returns false, with an empty text, if no socket of this network namespace listens there: the address is a unix
- * socket's, or another machine's.
+ * find it. Returns false, with an empty text, if no socket of this network namespace listens there:
+ * the address is a unix socket's, or another machine's.
  */
 bool port_holder(const char *address, char text[PORT_HOLDER_MAX]);
 

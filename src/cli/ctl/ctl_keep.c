@@ -72,8 +72,8 @@ static struct text as_item(struct arena *arena, struct text limit)
     return all;
 }
 
-/* Composes the file. A text that means something else as an item, such as one with "---", is written
- * in one line. */
+/* Composes the file. A text that means something else as an item, such as one with "---", is
+ * written in one line. */
 static bool compose(struct keep *k)
 {
     struct problems problems = {0};
@@ -150,8 +150,8 @@ static bool open_to_others(int fd)
     return fchmod(fd, 0666 & ~mask) == 0;
 }
 
-/* Replaces FILE at once: the server finds the old or the new one. Its draft has a hidden name, which
- * the server does not read. */
+/* Replaces FILE at once: the server finds the old or the new one. Its draft has a hidden name,
+ * which the server does not read. */
 static bool write_file(const struct keep *k, struct text text)
 {
     const char *path = k->ctl->keep;

@@ -5,7 +5,8 @@
  * limit alone. Other rule files are never written, because their comments and order belong to their
  * authors. The steps, each of which can still be undone:
  *
- *   1. The limit must not be in another rule file; an old FILE must have been written by this command.
+ *   1. The limit must not be in another rule file. An old FILE must be one that this command has
+ *      written.
  *   2. The server takes the limit, so it is valid.
  *   3. FILE is written under a hidden name and renamed, with the mode and the owner of an old FILE.
  *   4. The server reads its rules again, and says at which line the limit is. If it refuses the

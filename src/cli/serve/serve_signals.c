@@ -59,7 +59,7 @@ static void on_stop(int number)
     pass_on(number);
 }
 
-/* Called when the time limit of on_stop() is over. A SIGALRM that a process has sent says nothing. */
+/* Called when the time limit of on_stop() is over. A SIGALRM of another process says nothing. */
 static void on_late(int number, siginfo_t *info, void *context)
 {
     (void)number;

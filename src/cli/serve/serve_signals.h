@@ -9,8 +9,8 @@
  *                    the state keeps what it has. Any other SIGBUS has its default action.
  *   SIGALRM          ends the process when that time is over, and only if the kernel sent it.
  *   SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2 and others without a meaning here are ignored. Not SIGQUIT,
- *                    with which an operator gets a core, nor SIGXCPU, which is a limit that somebody
- *                    has set.
+ *                    with which an operator gets a core, nor SIGXCPU, which is a limit that
+ *                    somebody has set.
  *
  * The handlers call only what may be called in a signal handler.
  */
@@ -33,8 +33,8 @@ void serve_signals_remove(const char *path);
 /* Returns the next signal that has arrived: SIGHUP, SIGTERM, SIGINT or SERVE_WAKE; 0: none has. */
 int serve_signals_take(int fd);
 
-/* Makes serve_signals_take() return SERVE_WAKE, which is no signal's number. Any thread may call it,
- * between serve_signals_open() and the end of the process. */
+/* Makes serve_signals_take() return SERVE_WAKE, which is no signal's number. Any thread may call
+ * it, between serve_signals_open() and the end of the process. */
 #define SERVE_WAKE 255
 void serve_signals_wake(void);
 

@@ -301,8 +301,8 @@ static unsigned take_base(struct text *number)
     return 10;
 }
 
-/* Reads a number as the reference server does: "1_000", "0x10", "+5". Returns false if it is none, or
- * above 4294967295. */
+/* Reads a number as the reference server does: "1_000", "0x10", "+5". Returns false if it is none,
+ * or above 4294967295. */
 static bool read_number(const struct node *node, uint64_t *count)
 {
     struct text rest = node->scalar;

@@ -419,8 +419,8 @@ void config_init(struct config *config, struct problems *problems);
 int config_keep_source(struct config *config, struct source *source);
 
 /*
- * Reads server, store, adhoc and envoy of *config again, into *head, which shares no memory with it:
- * lists of millions of lines must not stay for a few settings. Returns 0 or WEIR_ENOMEM.
+ * Reads server, store, adhoc and envoy of *config again, into *head, which shares no memory with
+ * it: lists of millions of lines must not stay for a few settings. Returns 0 or WEIR_ENOMEM.
  */
 int config_read_head(const struct config *config, struct config *head);
 
