@@ -67,6 +67,7 @@ int config_read_head(const struct config *config, struct config *head)
         return WEIR_ENOMEM;
     }
     source->folder = arena_text(&source->arena, config->folder);
+    head->folder = source->folder;
     for (size_t i = 0; i < config->sources_count; i++) {
         const struct node *root = config->sources[i]->root;
         if (root != NULL && root->kind == NODE_MAP) {

@@ -5,8 +5,8 @@ from weir_client import AuthenticatedClient, Client
 from weir_client.api.admin import block, get_limit, inspect_key, list_blocks, set_mode, status, top_denied
 from weir_client.api.http import cancel, check, check_batch, peek, rate_limit, reserve, settle, throttle
 from weir_client.models import (
-    Answer, Attributes, Batch, Block, Cancel, CheckByAttributes, CheckByName, Denial, Failure, ModeChange, ModeName, PeekByName, RateLimitDescriptor,
-    RateLimitDescriptorWithLimit, RateLimitEntry, RateLimitPerSecond, RateLimitPerSecondUnit, RateLimitRequest, Reservation, Reserve, Settle, Throttle)
+    Answer, Attributes, Batch, Block, Cancel, CheckByAttributes, CheckByName, Denial, Failure, ModeChange, ModeName, PeekByName,
+    RateLimitDescriptor, RateLimitEntry, RateLimitPerSecond, RateLimitPerSecondUnit, RateLimitRequest, Reservation, Reserve, Settle, Throttle)
 
 http, admin, secret = sys.argv[1:]
 public = Client(base_url=http)
@@ -51,7 +51,7 @@ assert throttle.sync(client=public, body=Throttle(key="k", burst=1, count=1, per
 entry = [RateLimitEntry(key="user", value="eve")]
 told = rate_limit.sync(client=public, body=RateLimitRequest(domain="d", descriptors=[
     RateLimitDescriptor(entries=entry),
-    RateLimitDescriptorWithLimit(entries=entry, limit=RateLimitPerSecond(requests_per_unit=1000000000, unit=RateLimitPerSecondUnit.SECOND))]))
+    RateLimitDescriptor(entries=entry, limit=RateLimitPerSecond(requests_per_unit=1000000000, unit=RateLimitPerSecondUnit.SECOND))]))
 assert told.overall_code == "OK" and len(told.statuses) == 2, told
 
 # Operators.

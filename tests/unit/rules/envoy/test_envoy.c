@@ -287,10 +287,10 @@ static void numbers_and_empty_names_are_read_as_by_the_reference_server(void **s
 {
     static const char *const numbers[][2] = {
         {"1_000", "1k/day"}, {"1__0_", "10/day"},
-        {"0x10", "16/day"},    {"0XfF", "255/day"},
-        {"0b11", "3/day"},     {"0o17", "15/day"},
-        {"+5", "5/day"},       {"0", "0/day"},
-        {"0x_f", "15/day"},    {"4_294_967_295", "4294967295/day"},
+        {"0x10", "16/day"},  {"0XfF", "255/day"},
+        {"0b11", "3/day"},   {"0o17", "15/day"},
+        {"+5", "5/day"},     {"0", "0/day"},
+        {"0x_f", "15/day"},  {"4_294_967_295", "4294967295/day"},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         char yaml[200];

@@ -466,6 +466,37 @@ static void as_many_of_everything_as_there_may_be_are_accepted(void **state)
     assert_string_equal(loading_told_of(yaml), "");
 }
 
+/* What a reload compares, and the server uses, must not depend on the rules that it came with. */
+static void settings_outlive_the_rules_that_they_came_with(void **state)
+{
+    static const char yaml[] =
+        "server: {http: '127.0.0.1:1', memory: 300MB, hosts: &h [a.example],\n"
+        "  admin_secrets: secrets, trusted_proxies: [10.0.0.0/8]}\n"
+        "adhoc: off\nstore: {url: 'redis://s', prefix: p}\n"
+        "attributes: {user: request}\nenvoy: {charge: each}\n"
+        "limits: [{name: a, key: [user], rate: 5/min, when: {host: *h}}]\n";
+    struct config config = {.fleet = FLEET_AS_FILE};
+    struct config head;
+    struct problems problems = {0};
+    assert_int_equal(config_read_text(&config, "/etc/w/f", text_of(yaml), &problems), 0);
+    assert_int_equal(config_read_head(&config, &head), 0);
+    config_compare(&head, &config, "f", &problems);
+    assert_int_equal(problems.warnings, 0);
+    config_finish(&config);
+    problems_finish(&problems);
+    assert_true(text_is(head.server.http, "127.0.0.1:1"));
+    assert_true(text_is(head.server.hosts.at[0], "a.example"));
+    assert_true(text_is(head.server.admin_secrets, "secrets"));
+    assert_true(text_is(head.folder, "/etc/w/"));
+    assert_true(text_is(head.store.prefix, "p"));
+    assert_int_equal(head.server.trusted.count, 1);
+    assert_int_equal(head.server.memory, 300000000);
+    assert_int_equal(head.envoy.charge, CHARGE_EACH);
+    assert_true(head.adhoc.off);
+    assert_int_equal(head.limits_count, 0);
+    config_finish(&head);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -493,6 +524,7 @@ int main(void)
         TEST(a_text_of_nothing_is_no_rules),
         TEST(one_limit_too_many_is_refused_also_when_it_is_put),
         TEST(as_many_of_everything_as_there_may_be_are_accepted),
+        TEST(settings_outlive_the_rules_that_they_came_with),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
