@@ -47,18 +47,19 @@ def a_click_takes_one_unit_and_the_bucket_refills():
 
 
 def a_button_that_is_held_hammers_until_calls_are_denied_and_the_retry_comes_true():
-    fresh(count=5, each=5)
+    fresh(count=5, each=30)  # a unit comes back after 6 s, which also a busy machine can watch
     B.hold(ALICE + " .spend")
     until("a denial", lambda: B.value(ALICE, "denied") > 0)
     B.release()
     B.sees("denied, retry after", ALICE)
     B.sees("next call in", ALICE)
-    assert B.value(ALICE, "allowed") == 5, B.value(ALICE, "allowed")
+    allowed = B.value(ALICE, "allowed")
+    assert allowed >= 5, allowed  # more, if a busy machine hammers so slowly that units come back meanwhile
     first = B.value(ALICE, "retry")
     until("the retry counts down", lambda: B.value(ALICE, "retry") < first)
     until("the retry has come", lambda: B.value(ALICE, "retry") == 0 and B.value(ALICE, "remaining") >= 1)
     B.click(ALICE + " .spend")
-    until("it is allowed", lambda: B.value(ALICE, "allowed") == 6)
+    until("it is allowed", lambda: B.value(ALICE, "allowed") == allowed + 1)
     assert B.value(BOB, "remaining") == 5 and B.value(BOB, "denied") == 0  # another client's key is another key
     B.check(S)
 

@@ -5,7 +5,7 @@
 set -eu
 command -v python3 >/dev/null || { echo "python3 is missing" >&2; exit 77; }
 exec python3 -B - "$WEIR_SOURCE_DIR" <<'END'
-import importlib.machinery, importlib.util, os, sys, tempfile
+import contextlib, importlib.machinery, importlib.util, io, os, sys, tempfile
 
 top = sys.argv[1]
 loader = importlib.machinery.SourceFileLoader("mutate", os.path.join(top, "scripts", "mutate"))
@@ -63,6 +63,20 @@ with tempfile.NamedTemporaryFile("w", suffix=".tsv") as known:
         assert ":3: found 3 columns" in str(e), e
 for folder in sorted({mutate.folder_of(f) for f in mutate.sources(["src"])}):
     assert folder in mutate.LABELS, folder  # a new folder of src/ needs a row
+
+# What is reported: a survivor's line, with a reason, is a line of the list.
+said = io.StringIO()
+results = iter(["same", None, "unit.x", "", "a time limit"])
+mutate.steps_of, mutate.try_mutant, Options.count, Options.timeout = lambda folder: [], lambda *_: next(results), 3, None
+with contextlib.redirect_stdout(said), tempfile.NamedTemporaryFile("w", suffix=".tsv") as known:
+    counts, survivors = mutate.judge_all(Options, first)
+    mutate.report(counts, survivors)
+    assert survivors == [first[3]] and counts["killed"] == 2, (counts, survivors)
+    known.write(said.getvalue().splitlines()[-1] + "it is the same\n")
+    known.flush()
+    assert mutate.read_equivalent(known.name) == {(first[3].file, first[3].text, first[3].what)}
+assert "2 of 3 mutants killed (66.7 %); besides, 1 gave the same machine code, 1 did not compile" in said.getvalue(), said.getvalue()
+
 mutate.EQUIVALENT = os.path.join(top, "tests", "mutants.tsv")
 Options.files = ["src"]
 assert len(mutate.draw(Options)) > 20000
