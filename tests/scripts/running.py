@@ -247,10 +247,17 @@ def without_http_it_prints_commands_for_resp():
     until("commands", lambda: " check " in s.said() and s.said().endswith("\n"))
     commands = s.said().split("Try, from another terminal:\n")[1].splitlines()
     assert [c.split()[1:4] for c in commands] == [[c, "--resp", s.address("resp")] for c in ("ask", "check")], commands
+    assert "\n  store " not in s.said(), s.said()
     for command in commands:
         assert run(s, command).returncode == 0, command
     s.signal(signal.SIGINT)
     assert s.ended() == 0
+
+
+def a_store_is_shown_with_the_listeners():
+    s = Server("--resp", "127.0.0.1:0", "--http", "off", "--admin", "off", "--store", "redis://127.0.0.1:1")
+    until("its store", lambda: "\n  store   redis://127.0.0.1:1\n" in s.said())
+    s.stop()
 
 
 # ---- reloads ----
