@@ -162,6 +162,8 @@ def an_error_says_who_gave_the_value():
     fails(2, "--store: the port is 'x', expected 1 to 65535", *QUIET, "--store", "redis://h:x",
           env={"WEIR_STORE": "redis:/here"})
     fails(2, "weir.yaml: store.url: the port is '0'", *QUIET, rules='store: {url: "redis://h:0"}\n' + RULES % 1)
+    for option, url in ("password_file", "redis://h:1"), ("sentinel_password_file", "redis-sentinel://h:1/m"):
+        fails(1, "/none: No such file", *QUIET, rules='store: {url: "%s", %s: none}\n' % (url, option) + RULES % 1)
     fails(2, "--log: found 'xml', expected text or json", *QUIET, "--log", "xml")
     fails(2, "--log-level: found 'loud', expected error, warning, info or debug", *QUIET, "--log-level", "loud")
     fails(2, "found every listener off, expected one of --resp, --http, --grpc, --admin and --metrics to listen", "--resp", "off",
