@@ -14,7 +14,6 @@
 #include "support/server/server_store.h"
 
 static const char rules[] =
-    "adhoc: {max_keys: 1k}\n"
     "attributes: {user: request, tokens: request}\n"
     "limits:\n"
     "- {name: llm, when: {path: /chat}, key: [user], rate: 1000/day, cost: 'attribute:tokens'}\n"
@@ -108,7 +107,8 @@ static int start_http(void **state)
 {
     (void)state;
     server = calloc(1, sizeof *server);
-    http_server_start(server, rules, NULL);
+    const struct server_options options = {.adhoc_keys = 1000};
+    http_server_start(server, rules, &options);
     return 0;
 }
 
