@@ -47,6 +47,22 @@ static void windows_begin_by_the_stores_time(void **state)
     assert_int_equal(say(&c, T0 + late + S_NS, WINDOW + 1, 10, 0, T0 + S_NS), 0);
 }
 
+/* At T0 a window that begins 300 ms after a whole second has 10 ms left. */
+static void windows_begin_at_their_offset(void **state)
+{
+    struct store_limit *l = window(WEIR_FIXED_WINDOW);
+    fake.numbers.params.b = 300000;
+    assert_int_equal(fake_admit(node, l, "k", 20, T0), 10);
+    struct sync_call c = next(T0);
+    assert_int_equal(say(&c, T0 + 290 * MS, WINDOW - 1, 10, 0, T0), 0);
+    assert_int_equal(fake_ask(node, l, "k", 1, T0).retry_after_ns, 10 * MS);
+    assert_int_equal(fake_admit(node, l, "k", 20, T0 + 9 * MS), 0);
+    assert_int_equal(fake_admit(node, l, "k", 20, T0 + 11 * MS), 10);
+    c = next(T0 + S_NS);
+    assert_int_equal(c.window, WINDOW);
+    sync_lost(node, &c, T0 + S_NS);
+}
+
 /* At T0 the store has 2023-11-14 22:13:20. November 2023 is month 24284 since March of the year 0. */
 static void calendar_months_begin_by_the_stores_time(void **state)
 {
@@ -217,6 +233,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_node_that_has_heard_nothing_leaves_the_window_to_the_store),
         TEST(windows_begin_by_the_stores_time),
+        TEST(windows_begin_at_their_offset),
         TEST(calendar_months_begin_by_the_stores_time),
         TEST(a_call_in_doubt_about_its_window_must_fit_into_both),
         TEST(a_round_trip_of_several_windows_makes_a_call_fit_into_each),
