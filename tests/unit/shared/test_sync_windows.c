@@ -63,6 +63,28 @@ static void windows_begin_at_their_offset(void **state)
     sync_lost(node, &c, T0 + S_NS);
 }
 
+/* Units that are given back were taken in both windows; the store hears of those of the present one. */
+static void units_of_a_window_that_is_over_do_not_come_back(void **state)
+{
+    struct store_limit *l = window(WEIR_FIXED_WINDOW);
+    uint64_t later = T0 + 900 * MS;
+    assert_int_equal(fake_admit(node, l, "k", 1, T0), 1);
+    struct sync_call c = next(T0);
+    assert_int_equal(say(&c, T0 + 200 * MS, WINDOW, 1, 0, T0 + RTT), 0);
+    assert_int_equal(fake_admit(node, l, "k", 5, T0 + RTT), 5);
+    c = next(T0 + S_NS);
+    assert_int_equal(say(&c, T0 + 300 * MS, WINDOW, 6, 0, T0 + S_NS + RTT), 0);
+    assert_int_equal(fake_admit(node, l, "k", 4, later), 4);
+    c = next(later);
+    assert_int_equal(c.window, WINDOW + 1);
+    assert_int_equal(c.delta, 4);
+    assert_int_equal(say(&c, later + 200 * MS, WINDOW + 1, 9, 0, later + RTT), 0);
+    sync_refund(node, PART(l, TEXT("k"), 9), later + RTT);
+    c = next(later + S_NS);
+    assert_int_equal(c.delta, -4);
+    sync_lost(node, &c, later + S_NS);
+}
+
 /* At T0 the store has 2023-11-14 22:13:20. November 2023 is month 24284 since March of the year 0. */
 static void calendar_months_begin_by_the_stores_time(void **state)
 {
@@ -234,6 +256,7 @@ int main(void)
         TEST(a_node_that_has_heard_nothing_leaves_the_window_to_the_store),
         TEST(windows_begin_by_the_stores_time),
         TEST(windows_begin_at_their_offset),
+        TEST(units_of_a_window_that_is_over_do_not_come_back),
         TEST(calendar_months_begin_by_the_stores_time),
         TEST(a_call_in_doubt_about_its_window_must_fit_into_both),
         TEST(a_round_trip_of_several_windows_makes_a_call_fit_into_each),
