@@ -515,6 +515,23 @@ def what_has_arrived_is_answered_and_idle_connections_are_closed():
     assert s.ended() == 0
 
 
+def idle_connections_do_not_wait_for_the_end_of_others():
+    """What is open after 4 s is closed; an idle connection is not there so long, on a machine that is not too busy."""
+    took = []
+    while min(took, default=4) > 3 and len(took) < 5:
+        s = Server(*QUIET)
+        idle = s.connect()
+        idle.sendall(b"*1\r\n$4\r\nPING\r\n")
+        assert idle.recv(100) == b"+PONG\r\n"
+        began = time.monotonic()
+        s.signal(signal.SIGTERM)
+        assert idle.recv(100) == b""
+        took.append(time.monotonic() - began)
+        idle.close()
+        assert s.ended() == 0
+    assert min(took) <= 3, took
+
+
 class Load(threading.Thread):
     """Connects, asks once, and expects the whole answer; again and again."""
 
