@@ -160,9 +160,9 @@ start --resp 127.0.0.1:0 --admin off
 [ -f "$dir/xdg/weir/admin-$resp.secret" ] || die "no secret for RESP"
 if command -v redis-cli >/dev/null; then
     secret=$(cat "$dir/xdg/weir/admin-$resp.secret")
-    redis-cli -p "${resp##*:}" WEIR.RESET api x >"$dir/said"
+    redis-cli -p "${resp##*:}" WEIR.RESET search x >"$dir/said"
     says '^NOPERM'
-    redis-cli -p "${resp##*:}" --no-auth-warning -a "$secret" WEIR.RESET api x >"$dir/said"
+    redis-cli -p "${resp##*:}" --no-auth-warning -a "$secret" WEIR.RESET search x >"$dir/said"
     says '^allow'
 fi
 end TERM
