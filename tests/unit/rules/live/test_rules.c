@@ -254,6 +254,19 @@ static void no_limit_means_allowed_and_counted(void **state)
     weir_rules_close(r);
 }
 
+static void of_limits_that_say_the_same_the_first_in_the_file_is_named(void **state)
+{
+    struct weir_rules *r = rules_open("limits:\n"
+                                      "- {name: a, key: [user], rate: 1/h}\n"
+                                      "- {name: b, key: [], rate: 1/h}");
+    assert_string_equal(rules_ask(r, T0, "user=alice").limit, "a");
+    struct weir_rules_answer denied = rules_ask(r, T0, "user=alice");
+    assert_int_equal(denied.answer.verdict, WEIR_DENY);
+    assert_string_equal(denied.limit, "a");
+    assert_limit(r, "user=bob", "b"); /* it alone denies him */
+    weir_rules_close(r);
+}
+
 static void several_limits_are_charged_together_or_not_at_all(void **state)
 {
     struct weir_rules *r = rules_open("limits:\n"
@@ -438,6 +451,7 @@ int main(void)
         cmocka_unit_test(a_missing_key_is_skipped_and_counted_or_refused),
         cmocka_unit_test(block_beats_allow_beats_limits),
         cmocka_unit_test(no_limit_means_allowed_and_counted),
+        cmocka_unit_test(of_limits_that_say_the_same_the_first_in_the_file_is_named),
         cmocka_unit_test(several_limits_are_charged_together_or_not_at_all),
         cmocka_unit_test(cost_is_the_rules_or_the_requests),
         cmocka_unit_test(shadow_limits_never_deny_and_are_charged_only_by_what_passes),
