@@ -116,7 +116,7 @@ without the store, 'on_store_failure: local' divides limits by the nodes that we
 guarantees its bound"
 printf 'store: {url: redis://h, fleet_size: 3}\nadhoc: off\nlimits: [{name: a, key: [ip], rate: 1/s}]\n' >"$dir/config/sized"
 sent sized 'callers must send: ip'
-sent keys_with_an_address.yaml 'callers must send: ip'
+sent keys_with_an_address.yaml 'callers must send: path, ip'
 printf 'limits: [{name: a, when: {plan: x}, key: [user|ip], rate: 1/s}]\n' >"$dir/config/plain"
 sent plain 'callers must send: ip, user, plan'
 printf 'limits: [{name: a, when: {path: /login, method: POST}, key: [ip], rate: 5/min}]\n' >"$dir/config/login"
