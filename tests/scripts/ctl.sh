@@ -165,6 +165,7 @@ ctl 0 blocks
 says '^LIMIT +TIER +KEY +UNTIL +LEFT +BY +WHY$'
 says '^api +- +carol +20[0-9T:-]+Z +35[0-9]+s +admin 127.0.0.1 +asks too often$'
 says '^api +- +bob +unblocked +- +admin 127.0.0.1 +-$'
+[ "$(wc -l <"$dir/said")" = 3 ] || die "blocks has other lines than one for each block"
 ctl 0 key unblock api carol
 ctl 0 --json blocks api
 says '"key": "bob"'

@@ -8,6 +8,9 @@ import subprocess
 import sys
 import warnings
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support", "scripts"))
+from starting import await_start  # noqa: E402
+
 warnings.simplefilter("ignore")  # of newer versions of jsonschema
 import jsonschema  # noqa: E402
 
@@ -97,6 +100,8 @@ def check_bounds_of_the_server():
         call["descriptors"][0]["limit"] = change
         if not errors_of(request, call):
             fail(f"RateLimitRequest allows {change}")
+    call["descriptors"][0].update(limit={"unit": "MINUTE"}, isNegativeHits=True)
+    validate(request, call, "units for a limit of the caller, which takes none back")
 
 
 def check_bounds(schema, where):
@@ -129,26 +134,30 @@ def check_operation(path, method, operation):
 
 class Server:
     def __init__(self, *options):
-        self.log = open(os.path.join(FOLDER, "log"), "wb")
+        self.out, self.log = open(os.path.join(FOLDER, "out"), "w+b"), open(os.path.join(FOLDER, "log"), "w+b")
         # --max-age 0: on a busy machine, what has waited must not be refused for that.
         command = [WEIR, "serve", "--max-age", "0", "--resp", "off", "--http", "127.0.0.1:0",
                    "--admin", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log,
+            command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.log,
             env={**os.environ, "XDG_RUNTIME_DIR": FOLDER})
         self.ports = {}
         self.secret = None  # of operators, if the server has made it
-        for line in self.process.stdout:
-            found = re.match(r"\s*(http|admin)\s+127\.0\.0\.1:(\d+)$", line.decode().rstrip())
-            if found:
-                self.ports[found[1]] = int(found[2])
-            if len(self.ports) == 2:
-                made = os.path.join(FOLDER, "weir", f"admin-127.0.0.1:{self.ports['admin']}.secret")
-                if os.path.exists(made):
-                    with open(made, encoding="utf-8") as file:
-                        self.secret = file.read().strip()
-                return
-        fail("the server did not start: " + open(self.log.name, encoding="utf-8").read())
+        await_start("it listens for HTTP and operators", self.process, self.listens, lambda: self.said(self.log))
+        made = os.path.join(FOLDER, "weir", f"admin-127.0.0.1:{self.ports['admin']}.secret")
+        if os.path.exists(made):
+            with open(made, encoding="utf-8") as file:
+                self.secret = file.read().strip()
+
+    @staticmethod
+    def said(file):
+        with open(file.name, encoding="utf-8") as text:
+            return text.read()
+
+    def listens(self):
+        found = re.findall(r"^\s*(http|admin)\s+127\.0\.0\.1:(\d+)\n", self.said(self.out), re.M)
+        self.ports = {name: int(port) for name, port in found}
+        return len(self.ports) == 2
 
     def __enter__(self):
         return self
