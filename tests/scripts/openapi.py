@@ -550,6 +550,23 @@ def check_sandbox(server):
     ask(server, "admin", "POST", path, {"asks": asks}, status=404)
 
 
+def check_demo(server):
+    made = ask(server, "admin", "POST", "/v1/demo", {"scenario": "all"}, status=201)
+    path = "/v1/demo/" + made["sandbox"]
+    asks = [{"at_ms": 0, "attributes": {"path": "/fixed_window", "user": "ann"}, "cost": c} for c in (10, 1)]
+    answers = ask(server, "admin", "POST", path, {"asks": asks}, status=200)["answers"]
+    if [a["verdict"] for a in answers] != ["allow", "deny"] or len(made["limits"]) != 5:
+        fail(f"demo: {made}, {answers}")
+    ask(server, "admin", "POST", path, {"asks": asks + [{**asks[1], "explain": True}]}, status=400)
+    ask(server, "admin", "POST", path, {"asks": asks + [{**asks[1], "headers": True}]}, status=400)
+    for scenario in {}, {"scenario": ""}, {"scenario": "limits: []"}, {"rules": RULES}:
+        ask(server, "admin", "POST", "/v1/demo", scenario, status=400)
+    ask(server, "admin", "POST", "/v1/sandbox/" + made["sandbox"], {"asks": asks}, status=404)
+    ask(server, "admin", "DELETE", path, status=204)
+    ask(server, "admin", "DELETE", path, status=404)
+    ask(server, "admin", "POST", path, {"asks": asks}, status=404)
+
+
 # ---- secrets ----
 
 
@@ -588,6 +605,8 @@ def main():
     check_bounds_of_the_server()
     rules = write("rules.yaml", RULES)
     with Server("--config", rules) as server:
+        ask(server, "admin", "POST", "/v1/demo", {"scenario": "all"}, status=404)
+    with Server("--config", rules, "--demo") as server:
         check_questions(server)
         check_throttle(server)
         check_batches(server)
@@ -601,6 +620,7 @@ def main():
         check_checks(server)
         check_explain(server)
         check_sandbox(server)
+        check_demo(server)
         check_limits(server)
         check_keys(server)
         check_settings(server, rules)
