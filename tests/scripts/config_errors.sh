@@ -124,6 +124,21 @@ sent login 'callers must send: path, method, ip'
 printf 'attributes: {ip: "header:X-Real"}\nlimits: [{name: a, key: [ip], rate: 5/min}]\n' >"$dir/config/derived"
 sent derived ''
 
+# Two files: what would change, what only a restart applies, or that nothing does.
+compared() {
+    (cd "$dir/config" && "$weir" config check plain next) >"$dir/out" 2>"$dir/err" || failed=1
+    if ! grep -q "$2" "$dir/err" || [ "$(cat "$dir/out")" != "$1" ]; then
+        echo "config check plain next: found '$(cat "$dir/out" "$dir/err")', expected '$1' and '$2'" >&2
+        failed=1
+    fi
+}
+cp "$dir/config/plain" "$dir/config/next"
+compared unchanged ''
+sed 's|1/s|2/s|' "$dir/config/plain" >"$dir/config/next"
+compared 'a: rate 1/s -> 2/s, burst 1 -> 2; keys kept' ''
+{ echo 'adhoc: {max_keys: 5k}' && cat "$dir/config/plain"; } >"$dir/config/next"
+compared '' 'adhoc.max_keys has changed, which takes effect after a restart'
+
 # What is wrong with the command itself, one in each line of usage.args.
 while IFS= read -r arguments; do
     rc=0

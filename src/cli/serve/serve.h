@@ -93,6 +93,9 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *setti
  */
 int serve_check_listeners(const struct serve_settings *settings);
 
+/* Checks that --demo has a page to be on. Returns CLI_OK, or an exit code after a message. */
+int serve_check_demo(const struct serve_settings *settings);
+
 /*
  * Checks that the HTTP listener can know the client's address if the rules use it. Returns CLI_OK,
  * or an exit code after a message.

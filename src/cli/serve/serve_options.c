@@ -93,6 +93,9 @@ static const struct cli_option options[] = {
      .to = 0, PROTOCOL_METRICS},
     {"--page", "on|off", "serve a page for browsers to operators; default on", cli_read_choice,
      TO(page), .choices = page_names},
+    {"--demo", NULL,
+     "let everybody who may read counts play with built-in limits on the page, and print its link",
+     cli_read_switch, TO(server.demo)},
     {"--state", "DIR", "keep the keys of all limits in this folder over restarts; default off",
      cli_read_text, TO(state)},
     {"--store", "URL", "share limits with other nodes through this Redis or Valkey; default off",
@@ -324,6 +327,19 @@ int serve_check_listeners(const struct serve_settings *s)
                : cli_complain(&cli_serve,
                               "found every listener off, expected one of "
                               "--resp, --http, --grpc, --admin and --metrics to listen");
+}
+
+int serve_check_demo(const struct serve_settings *s)
+{
+    bool listens = strcmp(s->server.listen[PROTOCOL_ADMIN], "off") != 0;
+    if (!s->server.demo || (listens && !s->server.no_page)) {
+        return CLI_OK;
+    }
+    return cli_complain(&cli_serve,
+                        "found --demo and %s, expected both an admin listener and the page: the "
+                        "demo is a part of the page",
+                        listens ? "no page (--page or server.page)"
+                                : "no admin listener (--admin or server.admin)");
 }
 
 int serve_check_client(struct weir_rules *rules, const struct serve_settings *s)

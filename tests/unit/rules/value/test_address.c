@@ -130,6 +130,11 @@ static void an_error_says_what_was_found_without_control_characters(void **state
     (void)address_parse(TEXT("10.0.0.010"), &a, &error);
     assert_string_equal(error.text, "found '10.0.0.010' with a leading zero, which some programs "
                                     "read as octal, expected four decimal numbers without");
+    (void)address_parse(TEXT("010.0.0.1"), &a, &error);
+    assert_non_null(strstr(error.text, "with a leading zero"));
+    (void)address_parse(TEXT("10.100.0.300"), &a, &error); /* its zeros are not in front */
+    assert_string_equal(error.text, "found '10.100.0.300', expected an IP address such as "
+                                    "203.0.113.7 or 2001:db8::1");
     (void)address_parse(TEXT("localhost"), &a, &error);
     assert_string_equal(error.text, "found 'localhost', expected an IP address such as "
                                     "203.0.113.7 or 2001:db8::1");
