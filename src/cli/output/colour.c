@@ -1,5 +1,6 @@
 #include "cli/output/colour.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +12,15 @@ static const char *const codes[COLOURS] = {[COLOUR_GOOD] = "\33[32m",
                                            [COLOUR_BAD] = "\33[31m",
                                            [COLOUR_TITLE] = "\33[1m"};
 
+/* Keeps errno, which the message that is printed next may tell. */
 static bool is_on(FILE *out)
 {
     const char *no = getenv("NO_COLOR");
     const char *terminal = getenv("TERM");
-    return isatty(fileno(out)) == 1 && (no == NULL || no[0] == 0) && terminal != NULL &&
-           strcmp(terminal, "dumb") != 0;
+    int before = errno;
+    bool shown = isatty(fileno(out)) == 1;
+    errno = before;
+    return shown && (no == NULL || no[0] == 0) && terminal != NULL && strcmp(terminal, "dumb") != 0;
 }
 
 const char *colour_begin(FILE *out, enum colour colour)

@@ -95,9 +95,11 @@ static void print_link(const struct server *server, const struct serve_settings 
                        const char *address)
 {
     const char *s = server_speaks_tls(server, PROTOCOL_ADMIN) ? "s" : "";
+    char loopback[CLIENT_ADDRESS_MAX];
     if (settings->made_secret[0] != 0 && isatty(STDOUT_FILENO) && strcmp(address, "off") != 0 &&
         path_of(address) == NULL) {
-        (void)printf("  %-7s " ADMIN_LINK "\n", "link", s, address, settings->made_secret);
+        (void)printf("  %-7s " ADMIN_LINK "\n", "link", s, admin_link_address(address, loopback),
+                     settings->made_secret);
     }
 }
 

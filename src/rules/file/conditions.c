@@ -105,7 +105,8 @@ static void add_text(struct condition_reading *c, struct text text, struct place
     if (c->kind == ATTRIBUTE_PATH) {
         foreign_path(c->r, text, place);
     } else if (value.kind == VALUE_EXACT) {
-        suspect_value(c, value.text, place);
+        /* Of a host the normal form lacks what comes after a colon, such as that of https://. */
+        suspect_value(c, c->kind == ATTRIBUTE_HOST ? text : value.text, place);
     }
     add(c, &value, place);
 }
