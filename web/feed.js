@@ -181,3 +181,11 @@ class Feed {
 }
 
 export const feed = new Feed();
+
+// The samples of the last `seconds`, and their times.
+export function samplesOf(seconds) {
+    const to = feed.samples.at(-1)?.at_ms ?? Date.now() + feed.skew;
+    const from = to - seconds * 1000;
+    const samples = feed.samples.filter((s) => s.at_ms >= from);
+    return { from, to, at: samples.map((s) => s.at_ms), samples };
+}

@@ -139,12 +139,12 @@ def a_key_of_a_later_alternative_is_blocked_and_unblocked():
 
 def times_are_those_of_the_viewers_zone():
     for zone, hours in (("Asia/Kolkata", 5.5), ("America/Phoenix", -7)):  # zones without summer time
-        B.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": zone})
+        B.command("Emulation.setTimezoneOverride", {"timezoneId": zone})
         B.driver.refresh()
         B.view("live")
         start = json.loads(operate("GET", "history"))["events"][0]["at_ms"] / 1000 + hours * 3600
         B.sees(time.strftime("%H:%M:%S", time.gmtime(start)), ".events")
-    B.driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""})
+    B.command("Emulation.setTimezoneOverride", {"timezoneId": ""})
     B.driver.refresh()
     B.check(S)
 

@@ -62,10 +62,10 @@ struct serve_settings {
     char *secrets_path[ROLES];        /* memory of secrets.file[] if the rule file names it */
     struct serve_tls tls;
     struct cidr_set *trusted;     /* memory of server.trusted */
-    char address[PROTOCOLS][256]; /* memory of server.listen[] if the rule file names it */
+    char address[PROTOCOLS][256]; /* memory of server.listen[]: of the rule file, or of a port */
 };
 
-/* The rules of `weir serve` without a rule file: enough to try it. Embedded by the build. */
+/* The rules of `weir serve` without a rule file: examples/rules.yaml, embedded by the build. */
 extern const char serve_example[];
 extern const size_t serve_example_size;
 

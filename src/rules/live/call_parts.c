@@ -1,6 +1,7 @@
 /* Which limits a call is about, and what it is told about them in the end. */
 #include "base/error.h"
 #include "base/maths.h"
+#include "limit/binding.h"
 #include "rules/compiled/holder.h"
 #include "rules/file/fields.h"
 #include "rules/live/call_ask.h"
@@ -297,17 +298,6 @@ int call_gather(struct call *call, const struct ruleset *set, struct tally *tall
 
 /* ---- concluding ---- */
 
-/* Returns whether clients are told `a` rather than `before`. */
-static bool binds_more(const struct call_part *a, const struct call_part *before)
-{
-    const struct weir_answer *x = &a->answer;
-    const struct weir_answer *y = &before->answer;
-    return part_denies(a) != part_denies(before) ? part_denies(a)
-           : part_denies(a) ? x->verdict > y->verdict || (x->verdict == y->verdict &&
-                                                          x->retry_after_ns > y->retry_after_ns)
-                            : x->remaining < y->remaining;
-}
-
 static void put_status(struct call_status *s, const struct call_part *part)
 {
     const struct weir_answer *a = &part->answer;
@@ -343,7 +333,7 @@ static const struct call_part *binding(const struct call *call, size_t question)
             continue;
         }
         if (most == NULL || (shadow && !is_shadow) ||
-            (shadow == is_shadow && binds_more(p, most))) {
+            (shadow == is_shadow && answer_binds(&p->answer, &most->answer))) {
             most = p;
             shadow = is_shadow;
         }

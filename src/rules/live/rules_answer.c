@@ -1,4 +1,5 @@
 /* Fills in an answer: why a request was allowed or denied, by which limit, and what that limit says. */
+#include "limit/binding.h"
 #include "rules/live/ask.h"
 
 /* ---- the reason ---- */
@@ -129,20 +130,17 @@ void answer_count_denial(struct weir_rules_answer *answer, const struct denial *
     }
 }
 
-/* Returns whether clients are told `a` rather than `before`. */
-static bool tells_more(const struct weir_answer *a, const struct weir_answer *before, bool allows)
-{
-    return allows ? a->remaining < before->remaining
-                  : a->verdict > before->verdict || (a->verdict == before->verdict &&
-                                                     a->retry_after_ns > before->retry_after_ns);
-}
-
 void answer_show(struct weir_rules_answer *answer, struct weir_answer *most,
                  const struct bound *bound, const struct weir_answer *said)
 {
     struct weir_answer told = *said;
     rate_answer(bound->kind, &told);
-    if (bound->expose && tells_more(&told, most, answer->answer.verdict == WEIR_ALLOW)) {
+    if (answer->answer.verdict == WEIR_ALLOW) {
+        told.verdict = WEIR_ALLOW; /* a peek may find that this request took the last units */
+    } else if (told.verdict == WEIR_ALLOW) {
+        return;
+    }
+    if (bound->expose && answer_binds(&told, most)) {
         *most = told;
         answer_put_name(answer->shown.limit, bound->limit);
         answer->shown.quota = told.quota;

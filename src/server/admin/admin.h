@@ -55,7 +55,8 @@
  * "burst","shadow" (by the rules),"mode","keys","capacity","blocks","bytes","allowed","denied",
  * "never","shadow_denied","evicted","reclaimed","full_denied","full_allowed","missing",
  * "uncovered","bans",
- * "consistency" (local, exact, leased, synced),"degraded" (answers without the store)},...]}.
+ * "consistency" (local, exact, leased, synced),"degraded" (answers without the store),"denied_rate",
+ * "decided_rate" (per second of about the last 10 s, by all tiers of the limit together)},...]}.
  * Each tier, and each different rate of overrides, is an item. The built-in limit "adhoc" is the
  * last item; its rate, count, period_ms and burst are null, because they come with each call.
  * /v1/keys gives the nine members of an answer (a peek of 1 unit), and "blocked_ms" (0: not

@@ -282,6 +282,11 @@ void events_close(struct worker *w)
     }
 }
 
+const struct limit_counts *events_limit(const struct worker *w, const char *name)
+{
+    return w->events != NULL ? limits_counted_find(&w->events->sampler.limits, name) : NULL;
+}
+
 void events_finish(struct worker *w)
 {
     if (w->events != NULL) {

@@ -43,12 +43,16 @@ bool http2_begin(struct server_client *c, unsigned window)
     return server_send(c, hello, (size_t)(end - hello));
 }
 
-/* Puts HEADERS with fields that are not compressed. */
-static char *put_call(char *to, unsigned stream, const char *path)
+/* Puts HEADERS with fields that are not compressed; without a secret it is "". */
+static char *put_call(char *to, unsigned stream, const char *path, const char *secret)
 {
-    char fields[160];
+    char fields[224];
     int n = snprintf(fields, sizeof fields, "\x83\x86\x41\x01x\x44%c%s\x5f\x10%s",
                      (int)strlen(path), path, "application/grpc");
+    if (secret[0] != 0) {
+        n += snprintf(fields + n, sizeof fields - (size_t)n, "\x40\x0bweir-secret%c%s",
+                      (int)strlen(secret), secret);
+    }
     to = put_head(to, (size_t)n, HTTP2_HEADERS, END_HEADERS, stream);
     memcpy(to, fields, (size_t)n);
     return to + n;
@@ -56,8 +60,14 @@ static char *put_call(char *to, unsigned stream, const char *path)
 
 bool http2_begin_call(struct server_client *c, unsigned stream, const char *path)
 {
+    return http2_begin_secret_call(c, stream, path, "");
+}
+
+bool http2_begin_secret_call(struct server_client *c, unsigned stream, const char *path,
+                             const char *secret)
+{
     char frame[256];
-    return server_send(c, frame, (size_t)(put_call(frame, stream, path) - frame));
+    return server_send(c, frame, (size_t)(put_call(frame, stream, path, secret) - frame));
 }
 
 bool http2_call(struct server_client *c, unsigned stream, const char *path, struct text message)
@@ -66,7 +76,7 @@ bool http2_call(struct server_client *c, unsigned stream, const char *path, stru
     if (message.len > sizeof frames - 512) {
         return false;
     }
-    char *end = put_call(frames, stream, path);
+    char *end = put_call(frames, stream, path, "");
     end = put_head(end, message.len + 5, HTTP2_DATA, END_STREAM, stream);
     *end++ = 0;
     end = put_u32(end, (unsigned)message.len);

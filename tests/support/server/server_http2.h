@@ -33,6 +33,10 @@ bool http2_call(struct server_client *c, unsigned stream, const char *path, stru
 /* Begins a call without a message, which goes on. */
 bool http2_begin_call(struct server_client *c, unsigned stream, const char *path);
 
+/* The same with a Weir-Secret. */
+bool http2_begin_secret_call(struct server_client *c, unsigned stream, const char *path,
+                             const char *secret);
+
 /* Lets the stream, or the connection (stream 0), send more bytes. */
 bool http2_open_window(struct server_client *c, unsigned stream, unsigned bytes);
 

@@ -1,0 +1,30 @@
+#include "cli/output/colour.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ANSI colours by number, so that they are those of the terminal's theme. */
+static const char *const codes[COLOURS] = {[COLOUR_GOOD] = "\33[32m",
+                                           [COLOUR_WARNING] = "\33[33m",
+                                           [COLOUR_BAD] = "\33[31m",
+                                           [COLOUR_TITLE] = "\33[1m"};
+
+static bool is_on(FILE *out)
+{
+    const char *no = getenv("NO_COLOR");
+    const char *terminal = getenv("TERM");
+    return isatty(fileno(out)) == 1 && (no == NULL || no[0] == 0) && terminal != NULL &&
+           strcmp(terminal, "dumb") != 0;
+}
+
+const char *colour_begin(FILE *out, enum colour colour)
+{
+    return is_on(out) ? codes[colour] : "";
+}
+
+const char *colour_end(FILE *out)
+{
+    return is_on(out) ? "\33[0m" : "";
+}
