@@ -167,6 +167,22 @@ def on_a_phone_the_three_clients_stand_side_by_side():
     B.check(S)
 
 
+def the_dialog_to_sign_in_closes_with_its_view_and_names_the_address():
+    play()
+    B.view("keys")
+    B.click("#sign")
+    B.sees("weir ctl --admin %s link" % S.address("admin"), "dialog")
+    B.driver.back()
+    until("the playground", lambda: B.js("return document.querySelector('main').dataset.view") == "play")
+    assert not B.all("dialog")
+    B.click("#sign")
+    B.sees("Admin secret", "dialog")
+    B.driver.get(link(S))  # the same page: only the part after # is another
+    B.sees("Sign out", "header")
+    until("no dialog", lambda: not B.all("dialog"))
+    B.check(S)
+
+
 def pictures_are_drawn_for_eyes():
     play()
     for width in (390, 1440):
