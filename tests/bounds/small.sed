@@ -20,6 +20,9 @@ s/^(#define QUEUE_COMMANDS) 1024/\1 8/
 s/^(#define QUEUE_BYTES) \(1u << 20\)/\1 4096u/
 s/^(#define SANDBOXES_MAX) 32/\1 3/
 s/^(#define SANDBOX_ASKS_MAX) 512/\1 4/
+s/^(#define DEMO_SANDBOXES_MAX) 4/\1 2/
+s/^(#define DEMO_IDLE_MS) 60000/\1 500/
+s/^(#define DEMO_BODY_MAX) 131072/\1 4096/
 s/^(#define JOBS_MAX) 8/\1 2/
 s/^(#define BLOCKS_MOST) 1000/\1 4/
 s/^(#define HISTORY_BYTES) \(4u << 20\)/\1 (64u << 10)/
