@@ -276,7 +276,6 @@ const struct driver drivers_later[] = {
     {"crowd.h", "CROWD_LOOKS", reserve, NULL, NULL},
     {"pending.h", "SERVER_PENDING", pending, NULL, NULL},
     {"delays.h", "DELAYS_HELD", NULL, "server/http/test_held.c", "DELAYS_HELD"},
-    {"loop.h", "FLEET_QUEUE_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
     {"connection.h", "CONNECTION_WRONG_MAX", guesses_at_once, NULL, NULL},
     {"penalty.h", "PENALTY_FREE", wrong_secrets, NULL, NULL},
     {"penalty.h", "PENALTY_MOST_MS", secrets_and_refusals, NULL, NULL},

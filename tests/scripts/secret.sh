@@ -62,6 +62,7 @@ ctl 1 limits
 complains "(401)"
 complains "--secret-file FILE or WEIR_ADMIN_SECRET"
 ctl 0 status # counts need no secret
+[ ! -s "$dir/complaint" ] || die "a secret is missed that is not needed"
 says '^config +-$'
 ctl 0 ready
 ctl 0 --secret-file "$file" limits

@@ -122,11 +122,25 @@ void answer_put_bound(struct weir_rules_answer *answer, const struct bound *boun
     }
 }
 
-void answer_count_denial(struct weir_rules_answer *answer, const struct denial *denial)
+void answer_note_denial(struct weir_rules_answer *answer, const struct denial *denial,
+                        struct rate log, weir_rules_denied_fn fn, void *arg)
 {
     if (answer->reason != WEIR_REASON_OVERLOAD) {
         ban_after(denial, &answer->answer);
         answer->reason = rules_reason(&answer->answer);
+    }
+    if (fn != NULL) {
+        struct weir_rules_denial told = {.size = sizeof told,
+                                         .limit = answer->limit,
+                                         .key = denial->key.at,
+                                         .key_len = denial->key.len,
+                                         .verdict = answer->answer.verdict,
+                                         .reason = answer->reason,
+                                         .retry_after_ns = answer->answer.retry_after_ns,
+                                         .now_ns = denial->now_ns,
+                                         .log_count = log.count,
+                                         .log_period_ns = log.period_ns};
+        fn(arg, &told);
     }
 }
 

@@ -37,8 +37,8 @@
 #define SANDBOX_STEP_NS WEIR_SECOND
 #define DEMO_SANDBOXES_MAX 4
 #define DEMO_IDLE_MS 60000
-#define DEMO_BODY_MAX                                                                              \
-    131072 /* bytes of a request: a step of SANDBOX_ASKS_MAX asks has about 60,000 */
+/* Bytes of a request to the demo: a step of SANDBOX_ASKS_MAX asks of the page has about 60,000. */
+#define DEMO_BODY_MAX 131072
 #define SANDBOX_TIME_MAX_MS UINT64_C(4102444800000) /* the largest virtual time: the year 2100 */
 #define SANDBOX_DATES_MS UINT64_C(946684800000)     /* from the year 2000 on, times are dates */
 

@@ -84,6 +84,29 @@ bool http2_call(struct server_client *c, unsigned stream, const char *path, stru
     return server_send(c, frames, (size_t)(end - frames) + message.len);
 }
 
+bool http2_call_padded(struct server_client *c, unsigned stream, const char *path, unsigned bytes)
+{
+    static char frame[9 + 16384];
+    unsigned left = bytes + 5;
+    unsigned rest = bytes - 4; /* field 15, a text */
+    char *to = frame + 9;
+    bool goes_on = http2_begin_call(c, stream, path);
+    memset(frame, 0, sizeof frame);
+    to = put_u32(to + 1, bytes);
+    *to++ = 15 << 3 | 2;
+    *to++ = (char)(rest | 128);
+    *to++ = (char)(rest >> 7 | 128);
+    *to++ = (char)(rest >> 14);
+    while (goes_on && left > 0) {
+        unsigned n = left < 16384 ? left : 16384;
+        left -= n;
+        (void)put_head(frame, n, HTTP2_DATA, left == 0 ? END_STREAM : 0, stream);
+        goes_on = server_send(c, frame, 9 + n);
+        memset(frame + 9, 0, 9);
+    }
+    return goes_on;
+}
+
 bool http2_open_window(struct server_client *c, unsigned stream, unsigned bytes)
 {
     return send_number(c, WINDOW_UPDATE, stream, bytes);
