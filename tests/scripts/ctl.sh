@@ -70,6 +70,7 @@ ctl 2 limts
 complains "did you mean 'limits'?"
 ctl 2 key gte api alice
 complains "did you mean 'key get'?"
+[ "$("$weir" -v)" = "$("$weir" version)" ] || die "weir -v is not weir version"
 ctl 2
 complains "weir ctl: found nothing, expected one of these:"
 complains "  key block LIMIT KEY... "
