@@ -146,6 +146,7 @@ class Feed {
         this.samples = history.samples.slice(-SAMPLES_MAX);
         this.events = history.events.slice(-EVENTS_MAX);
         this.skew = history.now_ms - Date.now();
+        api.demo = history.demo === true;
         api.setRole(history.role);
         this.#tell("history");
         this.#tell("event");
@@ -188,3 +189,11 @@ class Feed {
 }
 
 export const feed = new Feed();
+
+// The samples of the last `seconds`, and their times.
+export function samplesOf(seconds) {
+    const to = feed.samples.at(-1)?.at_ms ?? Date.now() + feed.skew;
+    const from = to - seconds * 1000;
+    const samples = feed.samples.filter((s) => s.at_ms >= from);
+    return { from, to, at: samples.map((s) => s.at_ms), samples };
+}

@@ -1,15 +1,15 @@
 // The live view: what the server decides now, and over the last 15 minutes. Counts need the role check, or none; keys, rules
 // and messages need the admin secret.
 
-import { feed } from "./feed.js";
-import { spark, timeChart } from "./draw.js";
+import { feed, samplesOf } from "./feed.js";
+import { ALL, limitsTable } from "./limits.js";
+import { timeChart } from "./draw.js";
 import { cutRules, requestFor, valueOf } from "./rules.js";
-import { badge, bar, code, empty, fill, h, panel, segmented, setText, table } from "./dom.js";
+import { badge, bar, code, empty, fill, h, linkCommand, panel, segmented, setText, table } from "./dom.js";
 import { bytes, clock, count, exact, micros, percent, plural, when, words } from "./format.js";
 
 export const title = "Live";
 
-const ALL = ""; // the choice of all requests, where a limit's name could be
 const ALLOW = { name: "allowed", colour: "--allow", fill: "fade" };
 const DENY = { name: "denied", colour: "--deny", fill: "solid" };
 const SHADOW = { name: "shadow", colour: "--shadow", fill: "stripes" };
@@ -28,11 +28,9 @@ const latencyOf = ({ latency_us: l }) => (l ? [l.p50, l.p99, l.p999] : [null, nu
 
 // The samples of the last `seconds` as columns: one array of times, one of values for each series.
 function columns(seconds, pick) {
-    const to = feed.samples.at(-1)?.at_ms ?? Date.now() + feed.skew;
-    const from = to - seconds * 1000;
-    const samples = feed.samples.filter((s) => s.at_ms >= from);
+    const { samples, ...times } = samplesOf(seconds);
     const rows = samples.map(pick);
-    return { from, to, at: samples.map((s) => s.at_ms), values: [0, 1, 2].map((k) => rows.map((row) => row[k])) };
+    return { ...times, values: [0, 1, 2].map((k) => rows.map((row) => row[k])) };
 }
 
 const sum = (values) => values.reduce((a, b) => a + (b ?? 0), 0);
@@ -119,126 +117,6 @@ function latency(choice) {
         update: () => chart.set({ ...columns(choice.seconds, latencyOf), marks: marksOf() }),
         close: chart.close,
     };
-}
-
-// ---- limits ---------------------------------------------------------------
-
-// /v1/limits has an item for each tier; a row of the table is a limit.
-function byName(items) {
-    const limits = new Map();
-    items.forEach((item) => {
-        const limit = limits.get(item.name) ?? { name: item.name, rates: [], keys: 0, capacity: 0, blocks: 0, missing: 0, uncovered: 0, modes: new Set(), consistency: item.consistency };
-        if (item.rate) {
-            limit.rates.push(item.tier ? `${item.tier} ${item.rate}` : item.rate);
-        }
-        limit.keys += item.keys;
-        limit.capacity += item.capacity;
-        limit.blocks += item.blocks;
-        limit.missing += item.missing;
-        limit.uncovered += item.uncovered;
-        limit.modes.add(item.mode);
-        limits.set(item.name, limit);
-    });
-    return limits;
-}
-
-function limitRow(name, choice, admin) {
-    const cells = {
-        mode: h("span"),
-        rate: h("td", { class: "rate" }),
-        spark: h("canvas", { class: "spark", "aria-hidden": "true" }),
-        allow: h("td", { class: "num" }),
-        deny: h("td", { class: "num" }),
-        shadow: h("td", { class: "num" }),
-        share: h("td", { class: "num" }),
-        missing: h("td", { class: "num" }),
-        keys: h("span", { class: "num" }),
-        level: bar(`Table of ${name}`),
-    };
-    const button = h("button", { type: "button", class: "link", "aria-pressed": "false", title: `Show ${name} in the chart`, onclick: () => choice.choose(choice.limit === name ? ALL : name) }, name);
-    const row = h("tr", {}, h("th", { scope: "row" }, h("span", { class: "row" }, button, cells.mode)), admin && cells.rate, h("td", {}, cells.spark), cells.allow, cells.deny, cells.shadow, cells.share, admin && cells.missing,
-        admin && h("td", {}, h("span", { class: "level" }, cells.keys, cells.level.element)));
-    return { row, cells, button };
-}
-
-function showCount(cell, value, kind) {
-    setText(cell, count(value));
-    cell.className = value > 0 ? `num ${kind}` : "num zero";
-}
-
-function limits(choice, api, admin) {
-    const titles = [["Limit"], admin && ["Rate"], ["Decisions", "picture"], ["Allowed /s", "num"], ["Denied /s", "num"], ["Shadow /s", "num"], ["Denied %", "num"], admin && ["Missing", "num"], admin && ["Keys"]].filter(Boolean);
-    const view = table("Limits", titles);
-    const none = empty("No decisions yet", "Limits appear here with their first request. Try: ", code("weir ask path=/search/cats user=alice"));
-    const box = panel("Limits", {}, none, view.element);
-    const rows = new Map();
-    let items = new Map();
-    let timer = 0;
-
-    function names() {
-        const busy = new Map();
-        feed.samples.forEach((s) => Object.entries(s.limits).forEach(([name, n]) => busy.set(name, (busy.get(name) ?? 0) + sum(n))));
-        const known = [...items.keys()].filter((name) => name !== "adhoc" || busy.has(name));
-        return [...known, ...[...busy].filter(([name]) => !known.includes(name)).sort((a, b) => b[1] - a[1]).map(([name]) => name)];
-    }
-
-    function showItem(cells, item) {
-        if (!item) {
-            return;
-        }
-        setText(cells.rate, item.rates.join(", ") || "in each call");
-        const level = item.capacity ? item.keys / item.capacity : 0;
-        showCount(cells.missing, item.missing, item.uncovered > 0 ? "c-shadow" : "");
-        cells.missing.title = `${exact(item.missing)} requests had no value for the key; to ${exact(item.uncovered)} of them no other limit of the group applied`;
-        setText(cells.keys, count(item.keys));
-        cells.level.set(level, `${item.keys} of ${item.capacity} keys`, level >= 0.9 ? "bad" : level >= 0.75 ? "warn" : "info");
-        const mode = `${item.modes.has("shadow")} ${item.blocks}`;
-        if (cells.mode.dataset.mode !== mode) {
-            cells.mode.dataset.mode = mode;
-            fill(cells.mode, item.modes.has("shadow") && badge("warn", "shadow"), item.blocks > 0 && badge("bad", `${exact(item.blocks)} blocked`));
-        }
-    }
-
-    function showRow(name, { cells, row, button }) {
-        const data = columns(choice.seconds, (s) => decisionsOf(s, name));
-        const last = data.values.map((v) => v.at(-1) ?? 0);
-        const [allowed, denied, shadowed] = data.values.map(sum);
-        showCount(cells.allow, last[0], "");
-        showCount(cells.deny, last[1], "c-deny");
-        showCount(cells.shadow, last[2], "c-shadow");
-        setText(cells.share, percent(denied, allowed + denied + shadowed));
-        spark(cells.spark, data.at, DECISIONS.map((s, k) => ({ ...s, values: data.values[k] })), data.from, data.to);
-        button.setAttribute("aria-pressed", String(choice.limit === name));
-        row.classList.toggle("chosen", choice.limit === name);
-        showItem(cells, items.get(name));
-    }
-
-    function update() {
-        const now = names();
-        if (now.join("\n") !== [...rows.keys()].join("\n")) {
-            const old = new Map(rows);
-            rows.clear();
-            now.forEach((name) => rows.set(name, old.get(name) ?? limitRow(name, choice, admin)));
-            fill(view.body, [...rows.values()].map((r) => r.row));
-        }
-        none.hidden = now.length > 0;
-        view.element.hidden = now.length === 0;
-        rows.forEach((row, name) => showRow(name, row));
-    }
-
-    async function load() {
-        try {
-            items = byName((await api.get("v1/limits")).limits);
-            update();
-        } catch {
-            // The banner tells that the server is gone; the next turn asks again.
-        }
-        timer = setTimeout(load, 4000);
-    }
-    if (admin) {
-        load();
-    }
-    return { element: box, update, close: () => clearTimeout(timer) };
 }
 
 // ---- server and store -----------------------------------------------------
@@ -393,7 +271,7 @@ export function open(main, api) {
     };
     const now = tiles();
     const charts = [traffic(choice), latency(choice)];
-    const table = limits(choice, api, admin);
+    const table = limitsTable(choice, api, admin, DECISIONS);
     const file = admin && rules(api);
     const secret = admin ? [topDenied(file.known), file] : [];
     const side = [server(), happened(admin)];
@@ -413,7 +291,7 @@ export function open(main, api) {
         grid.hidden = n === 0;
         setText(past, n > 0 ? `${plural(Math.max(1, Math.round((feed.samples.at(-1).at_ms - feed.samples[0].at_ms) / 60000)), "minute")} recorded, until ${clock(feed.samples.at(-1).at_ms)}` : "");
     };
-    main.append(h("div", { class: "view-head" }, past, !admin && h("span", { class: "note" }, "Counts only. To see keys and rules, sign in with the link of ", code("weir ctl link")), range), waiting, grid);
+    main.append(h("div", { class: "view-head" }, past, !admin && h("span", { class: "note" }, "Counts only. To see keys and rules, sign in with the link of ", code(linkCommand())), range), waiting, grid);
     const all = () => {
         showPast();
         update();

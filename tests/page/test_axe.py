@@ -14,7 +14,8 @@ except (OSError, subprocess.SubprocessError) as e:
 with open(os.path.join(FOLDER, "node_modules", "axe-core", "axe.min.js")) as f:
     AXE = f.read()
 shutil.rmtree(FOLDER)
-S = serve(rules="limits:\n  - {name: search, when: {path: /search/**}, key: [user], rate: 5/min}\n")
+RULES = "limits:\n" + "".join("  - {name: %s, when: {path: /%s/**}, key: [user], rate: 5/min}\n" % (name, name) for name in ["search"] + ["limit-%02d" % i for i in range(40)])
+S = serve(rules=RULES)
 B = Browser()
 RUN = "const done = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(r => done(r.violations), e => done([{impact: 'error', id: String(e), nodes: []}]))"
 

@@ -60,7 +60,7 @@ complains "--admin ADDR:PORT or WEIR_ADMIN"
 admin=unix:$dir/none
 ctl 1 status
 complains "unix:$dir/none: No such file or directory"
-for bad in nonsense 127.0.0.1 127.0.0.1:99999 :8082 unix:; do
+for bad in nonsense 127.0.0.1 127.0.0.1:99999 :8082x unix:; do
     admin=$bad
     ctl 2 status
     complains "expected"
@@ -71,6 +71,18 @@ complains "did you mean 'limits'?"
 ctl 2 key gte api alice
 complains "did you mean 'key get'?"
 ctl 2
+complains "weir ctl: found nothing, expected one of these:"
+complains "  key block LIMIT KEY... "
+complains "  status "
+ctl 2 key
+complains "weir ctl: key: found nothing, expected one of these:"
+complains "  key unblock LIMIT KEY... "
+if grep -q '^  status' "$dir/complaint"; then die "key alone lists other commands"; fi
+ctl 2 key terminate
+complains "weir ctl: key: found 'terminate', expected one of these:"
+complains "  key reset LIMIT KEY... "
+ctl 2 keys
+complains "unknown command 'keys'"
 ctl 2 status now
 complains "found 1 argument for status, expected: weir ctl status"
 ctl 2 limits --units 3
@@ -101,8 +113,8 @@ check() { # check KEY: the status of a check of api
 
 # limits
 ctl 0 limits
-says '^LIMIT +TIER +RATE +BURST +ALGORITHM +MODE +KEYS +CAPACITY +ALLOWED +DENIED +NEVER +SHADOW +MISSING +EVICTED$'
-says '^api +- +2/h +2 +token_bucket +enforce +1 +[0-9]+ +2 +1 +0 +0 +0 +0$'
+says '^LIMIT +TIER +RATE +BURST +ALGORITHM +MODE +KEYS +CAPACITY +DENIED/S +ALLOWED +DENIED +NEVER +SHADOW +MISSING +EVICTED$'
+says '^api +- +2/h +2 +token_bucket +enforce +1 +[0-9]+ +[0-9.]+ +2 +1 +0 +0 +0 +0$'
 says '^search +pro +1k/min +2k '
 ctl 0 limits search
 [ "$(wc -l <"$dir/said")" = 3 ] || die "limits search: not two tiers"
@@ -111,6 +123,19 @@ says '"rate": "2/h"'
 ctl 1 limits nope
 complains "nope"
 complains "(404)"
+
+# The limit that denies most per second comes first, wherever the rule file has it.
+printf 'name: late\nkey: [user]\nrate: 1/day\n' >"$dir/late.yaml"
+ctl 0 put "$dir/late.yaml"
+late_is_first() {
+    curl -s -m 10 -o /dev/null -d '{"limit":"late","key":"alice"}' "$http/v1/check"
+    ctl 0 limits
+    [ "$(awk 'NR == 2 { print $1 }' "$dir/said")" = late ]
+}
+until_true late_is_first
+awk 'NR == 2 && $9 > 0 { found = 1 } END { exit !found }' "$dir/said" || die "the first limit denies nothing per second"
+[ "$(awk 'NR > 2 { print $1 }' "$dir/said" | tr '\n' ' ')" = "api search search adhoc " ] || die "the other limits are not in the order of denials and then of the file"
+ctl 0 delete late
 
 # keys
 ctl 0 key get api alice
@@ -153,6 +178,7 @@ ctl 0 blocks
 says '^LIMIT +TIER +KEY +UNTIL +LEFT +BY +WHY$'
 says '^api +- +carol +20[0-9T:-]+Z +35[0-9]+s +admin 127.0.0.1 +asks too often$'
 says '^api +- +bob +unblocked +- +admin 127.0.0.1 +-$'
+[ "$(wc -l <"$dir/said")" = 3 ] || die "blocks has other lines than one for each block"
 ctl 0 key unblock api carol
 ctl 0 --json blocks api
 says '"key": "bob"'

@@ -3,8 +3,8 @@
  *
  *   {"at_ms","requests":{"allow","deny","error","overload","other"} (of the clients' listeners),
  *    "latency_us":{"p50","p99","p999"} (null: no requests),
- *    "limits":{NAME:[allowed,denied,shadow_denied],...} (those with decisions, the busiest
- *    SAMPLE_LIMITS; the others added up as "(others)"),
+ *    "limits":{NAME:[allowed,denied,shadow_denied],...} (of those with decisions SAMPLE_LIMITS: first
+ *    up to SAMPLE_DENYING that have denied most, then the busiest; the others added up as "(others)"),
  *    "keys","capacity","fullest":{"limit","percent"} (null: no limits),"reservations","held",
  *    "connections" (of clients),"memory_bytes","cpu" (processors in use),"generation","mode",
  *    "store":{"up","nodes","connections","breakers_open"} (null: no fleet)}
@@ -15,6 +15,7 @@
 #include "server/admin/limit_counts.h"
 
 #define SAMPLE_LIMITS 64
+#define SAMPLE_DENYING 32
 
 /* The counts at the last sample; all zero at first. */
 struct sampler {
