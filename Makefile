@@ -93,10 +93,11 @@ openapi: build ## write docs/reference/openapi.json anew, after operations or op
 proto: build ## write proto/weir/v1/limiter.proto anew, after operations have changed
 	@build/make_manual --proto >proto/weir/v1/limiter.proto
 
-reference: build ## write docs/reference/{metrics,rules,bounds}.md anew, after metrics, keys of the rule file or bounds have changed
+reference: build ## write docs/reference/{metrics,rules,bounds,notices}.md anew, after metrics, keys of the rule file, bounds or notices have changed
 	@build/make_manual --metrics >docs/reference/metrics.md
 	@build/make_manual --rules >docs/reference/rules.md
 	@build/make_manual --bounds >docs/reference/bounds.md
+	@build/make_manual --notices >docs/reference/notices.md
 
 schema: build ## write schema/weir.schema.json anew, after keys of the rule file have changed
 	@build/make_manual --schema >schema/weir.schema.json

@@ -235,6 +235,7 @@ ctl 1 delete new
 ctl 0 status
 says '^state +ready$'
 says '^version +'
+says '^notices +none$'
 ctl 0 --json status
 says '"state": "ready"'
 ctl 0 ready
@@ -256,6 +257,10 @@ check carol >/dev/null; check carol >/dev/null
 [ "$(check carol)" = 429 ] || die "carol is not denied"
 ctl 0 mode shadow
 says '^mode: shadow$'
+ctl 0 status
+says '^Kill switch since 20.*Z: nothing is denied$'
+says '^  When the reason is gone, run '
+says '^notices +1$'
 [ "$(check carol)" = 200 ] || die "the kill switch did nothing"
 ctl 0 limits
 says '^api .* shadow '

@@ -481,7 +481,7 @@ def check_live(server):
         name, data = re.fullmatch(r"event: (\w+)\ndata: (.*)", event).groups()
         validate(described[name], json.loads(data), f"event {name}")
         names.append(name)
-    if names[0] != "hello" or not {"sample", "top"} <= set(names):
+    if names[:2] != ["hello", "notices"] or not {"sample", "top"} <= set(names):
         fail(f"events: {names}")
 
 

@@ -1,5 +1,6 @@
 /* weir ctl reload, config, log-level, mode, status, ready, top-denied, link. */
 #include "cli/ctl/ctl.h"
+#include "common/digits.h"
 #include "common/log.h"
 #include "rules/value/quantity.h"
 
@@ -121,8 +122,51 @@ static const char *put_member(struct buffer *out, const char *name, const json_t
         buffer_put(out, text_of(text));
         return "memory";
     }
+    if (strcmp(name, "notices") == 0 && json_array_size(value) == 0) {
+        buffer_put(out, TEXT("none"));
+        return name;
+    }
+    if (strcmp(name, "notices") == 0) {
+        buffer_put_u64(out, json_array_size(value));
+        return name;
+    }
     put_value(out, value);
     return name;
+}
+
+/* Puts " since 2026-11-19T20:51:22Z" if the notice has a time. */
+static void put_since(struct buffer *out, const json_t *notice)
+{
+    char time[DIGITS_TIME_MAX];
+    uint64_t seconds = ctl_count(notice, "since_ms") / 1000;
+    if (seconds > 0 && seconds < UINT64_MAX / WEIR_SECOND) {
+        digits_time(seconds * WEIR_SECOND, time);
+        buffer_put(out, TEXT(" since "));
+        buffer_put(out, text_before(text_of(time), '.'));
+        buffer_put_char(out, 'Z');
+    }
+}
+
+/* Prints what is wrong, why and what to do, before all other facts. */
+static void print_notices(const json_t *notices)
+{
+    struct buffer out;
+    buffer_init(&out, CTL_OUTPUT_MAX);
+    for (size_t i = 0; i < json_array_size(notices); i++) {
+        const json_t *notice = json_array_get(notices, i);
+        const char *why = json_text(notice, "why");
+        buffer_put(&out, text_of(json_text(notice, "title")));
+        put_since(&out, notice);
+        buffer_put(&out, TEXT(": "));
+        buffer_put(&out, text_of(json_text(notice, "text")));
+        buffer_put(&out, why[0] != 0 ? TEXT("\n  ") : TEXT(""));
+        buffer_put(&out, text_of(why));
+        buffer_put(&out, TEXT("\n  "));
+        buffer_put(&out, text_of(json_text(notice, "act")));
+        buffer_put(&out, TEXT("\n\n"));
+    }
+    safe_print(stdout, buffer_text(&out), true);
+    buffer_finish(&out);
 }
 
 static void print_status(const struct ctl *ctl, const json_t *said)
@@ -132,6 +176,7 @@ static void print_status(const struct ctl *ctl, const json_t *said)
     struct grid g;
     struct buffer value;
     (void)ctl;
+    print_notices(json_object_get(said, "notices"));
     grid_init(&g, columns, 2);
     buffer_init(&value, CTL_OUTPUT_MAX);
     for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
@@ -245,8 +290,8 @@ const struct ctl_row ctl_server_rows[] = {
     {"mode [enforce|shadow [LIMIT]]",
      "print or set the kill switch: shadow counts and denies nothing, enforce follows the rules",
      "mode", 0, 2, 0, .run = run_mode},
-    {"status", "print version, state, uptime, requests, connections, memory, store", "status", 0, 0,
-     0, .call = {"GET", "/v1/status", NULL, {"", 0}}, .print = print_status},
+    {"status", "print what is wrong, version, state, uptime, requests, connections, memory, store",
+     "status", 0, 0, 0, .call = {"GET", "/v1/status", NULL, {"", 0}}, .print = print_status},
     {"ready", "exit with status 0 if the server takes requests; needs no secret", "ready", 0, 0, 0,
      .run = run_ready},
     {"top-denied [N]", "print the keys that were denied most", "top-denied", 0, 1, 0,

@@ -12,6 +12,7 @@
 #include "server/admin/admin.h"
 #include "server/admin/metrics.h"
 #include "server/admin/top_denied.h"
+#include "server/notices/notices.h"
 #include "wire/resp.h"
 
 /* ---- status ---- */
@@ -117,10 +118,11 @@ static json_t *make_status(const struct exchange *x, const struct numbers *n)
     json_t *results;
     json_t *asked = requests(n, &results);
     return json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:I}",
-        "version", weir_version(), "state", states[load_acquire(&x->server->state)], "uptime_s",
-        (json_int_t)(up_ns / WEIR_SECOND), "pid", (json_int_t)getpid(), "threads",
-        (json_int_t)x->server->threads, "generation", (json_int_t)n->rules.generation, "config",
+        "{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:I}",
+        "version", weir_version(), "state", states[load_acquire(&x->server->state)], "notices",
+        notices_json(x->server->notices, x->role), "uptime_s", (json_int_t)(up_ns / WEIR_SECOND),
+        "pid", (json_int_t)getpid(), "threads", (json_int_t)x->server->threads, "generation",
+        (json_int_t)n->rules.generation, "config",
         x->role >= ROLE_ADMIN ? config_of(x->server->rules) : json_null(), "mode",
         shadow ? "shadow" : "enforce", "connections", by_listener(n->counts.open), "requests",
         asked, "results", results, "decisions", decisions(n), "store", store_of(x, &n->fleet),
@@ -132,6 +134,7 @@ static void run_status(struct exchange *x)
 {
     struct numbers n;
     if (numbers_read(x->server, &n) == 0) {
+        notices_update(x->server->notices, &n, clock_unix_ns());
         admin_reply_json(x, 200, make_status(x, &n));
     } else {
         http_reply_problem(x, 500, "out of memory");

@@ -7,12 +7,14 @@
 #include "server/admin/history.h"
 #include "server/admin/sample.h"
 #include "server/admin/top_denied.h"
+#include "server/notices/notices.h"
 
 struct events {
     uv_timer_t timer;
     struct worker *worker;
     struct sampler sampler;
     struct buffer text;    /* of the event that is being sent */
+    char *notices[ROLES];  /* as each role was last told; NULL: not yet */
     uint64_t noted[ROLES]; /* number of the last event of the history that each role was sent */
     uint64_t ticks;
 };
@@ -203,6 +205,50 @@ static void tell_news(struct events *e)
     noted[ROLE_ADMIN] = history_events(h, noted[ROLE_ADMIN], ROLE_ADMIN, tell_one, &to_admin);
 }
 
+/* ---- notices ---- */
+
+/* Returns the notices for a role, to be freed; NULL: out of memory. */
+static char *notices_text(const struct server *server, enum role role)
+{
+    json_t *all = json_pack("{s:o}", "notices", notices_json(server->notices, role));
+    char *text = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
+    return text;
+}
+
+/* Sends the notices to each role for which they have changed. */
+static void send_notices(struct events *e)
+{
+    for (enum role role = ROLE_CHECK; role <= ROLE_ADMIN; role++) {
+        char *text = notices_text(e->worker->server, role);
+        if (text == NULL || (e->notices[role] != NULL && strcmp(e->notices[role], text) == 0)) {
+            free(text);
+            continue;
+        }
+        free(e->notices[role]);
+        e->notices[role] = text;
+        begin(&e->text, "notices");
+        buffer_put(&e->text, text_of(text));
+        end(&e->text);
+        send_all(e, role, role);
+    }
+}
+
+/* Puts the notices at the beginning of a stream. */
+static void put_notices(struct exchange *x)
+{
+    struct buffer out;
+    char *text = notices_text(x->server, x->role);
+    buffer_init(&out, TEXT_BYTES);
+    begin(&out, "notices");
+    buffer_put(&out, text_of(text != NULL ? text : "{\"notices\":[]}"));
+    end(&out);
+    free(text);
+    x->out->full = x->out->full || out.full;
+    buffer_put(x->out, buffer_text(&out));
+    buffer_finish(&out);
+}
+
 /* ---- the timer ---- */
 
 static void send_sample(struct events *e)
@@ -247,6 +293,8 @@ static void on_time(uv_timer_t *timer)
 {
     struct events *e = timer->data;
     check_roles(e->worker);
+    notices_look(e->worker->server, clock_unix_ns());
+    send_notices(e);
     tell_news(e);
     send_sample(e);
     if (++e->ticks % TOP_TICKS == 0 && has_admins(e->worker) && compose_top(e)) {
@@ -291,6 +339,9 @@ void events_finish(struct worker *w)
 {
     if (w->events != NULL) {
         buffer_finish(&w->events->text);
+        for (enum role role = ROLE_CHECK; role <= ROLE_ADMIN; role++) {
+            free(w->events->notices[role]);
+        }
         sampler_finish(&w->events->sampler);
         free(w->events);
         w->events = NULL;
@@ -372,6 +423,7 @@ static void run_events(struct exchange *x)
         session_of(c)->role = x->role;
         connection_stream(c);
         put_hello(x);
+        put_notices(x);
         /* A page that loses its stream again and again, because its machine is busy, might otherwise
          * never have one for long enough to see the next `top`. */
         if (x->role == ROLE_ADMIN && compose_top(c->worker->events)) {

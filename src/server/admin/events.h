@@ -6,6 +6,8 @@
  *   hello    {"version","role","every_ms","streams":N}    once, at first
  *   sample   as in sample.h, each second
  *   event    what has happened, as in history.h
+ *   notices  {"notices":[...]} as in server/notices/notices.h, after hello and when they
+ *            change
  *   top      {"denied":[...]} as /v1/top, after hello and then every second sample, for the role admin
  *            only
  *   dropped  {"why"}: the stream ends now

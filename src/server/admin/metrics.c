@@ -64,6 +64,8 @@ static const struct metric metrics[] = {
         "Keys that fit into the tables of a limit."),
     ONE("weir_table_bytes", OF_LIMIT, LIMIT(stats.bytes),
         "Memory or files of the tables of a limit, in bytes."),
+    ONE("weir_kill_switch", OF_LIMIT, LIMIT(switched),
+        "1 if an operator has switched a limit to shadow mode, otherwise 0."),
     ONE("weir_blocks", OF_LIMIT, LIMIT(stats.blocks),
         "Keys of a limit that are blocked, banned ones included."),
     SERIES("weir_bans_total", OF_LIMIT,
@@ -123,6 +125,8 @@ static const struct metric metrics[] = {
         "Connections to the store that are ready for calls."),
     ONE("weir_store_connects_total", OF_STORE, ALL(fleet.connects),
         "Attempts to connect to the store."),
+    ONE("weir_store_certificate_expiry_timestamp_seconds", OF_STORE, ALL(fleet.certificate_ns),
+        "Unix time at which this node's certificate for the store ends; 0 without one."),
     ONE("weir_store_targets_refused_total", OF_STORE, ALL(fleet.targets_refused),
         "Addresses that a Sentinel or a node announced and that are not used, because they are "
         "outside of store.networks."),

@@ -64,6 +64,8 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     limit->bans += from->bans;
     limit->bans_failed += from->bans_failed;
     limit->denials_evicted += from->denials_evicted;
+    limit->switched = from->switched != 0;
+    limit->shadow = from->shadow != 0;
     limit->left_out = denied_log_left_out(n->server->denied_log, from->name);
     limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
     limit->remembered += from->remembered;
@@ -173,6 +175,7 @@ int numbers_read(const struct server *server, struct numbers *n)
 {
     read_server(server, n);
     n->process.open_files = open_files();
+    n->shadow = weir_rules_shadow_get(server->rules, NULL) == 1;
     int e = weir_rules_stats_read(server->rules, &n->rules);
     return e == 0 ? numbers_limits(server, take_limit, n) : e;
 }

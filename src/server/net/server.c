@@ -16,6 +16,7 @@
 #include "server/admin/history.h"
 #include "server/admin/top_denied.h"
 #include "server/ask/reservations.h"
+#include "server/notices/notices.h"
 #include "server/net/penalty.h"
 #include "server/net/processors.h"
 #include "server/net/tally.h"
@@ -256,6 +257,12 @@ static int make_denied_log(struct server *server, struct weir_error *error)
                                              "denials");
 }
 
+static int make_notices(struct server *server, struct weir_error *error)
+{
+    server->notices = notices_create();
+    return server->notices != NULL ? 0 : fail(error, WEIR_ENOMEM, "out of memory for notices");
+}
+
 /* Makes the history, for pages on the admin listener. */
 static int make_history(struct server *server, struct weir_error *error)
 {
@@ -308,6 +315,7 @@ int server_start(struct server *server, struct weir_error *error)
     e = e == 0 ? penalties_create(&server->penalties, error) : e;
     e = e == 0 ? server_tls_open(server, error) : e;
     e = e == 0 ? make_denied_log(server, error) : e;
+    e = e == 0 ? make_notices(server, error) : e;
     e = e == 0 ? make_history(server, error) : e;
     e = e == 0 ? sandboxes_create(&server->sandboxes, &server->options, error) : e;
     e = e != 0 ? e : tally_create(&server->clients, rows_of(server, 0), error);
@@ -377,6 +385,8 @@ void server_stop(struct server *server)
     reservations_destroy(server->reservations);
     denied_log_destroy(server->denied_log);
     server->denied_log = NULL;
+    notices_destroy(server->notices);
+    server->notices = NULL;
     history_destroy(server->history);
     server->history = NULL;
     server->reservations = NULL;

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "server/admin/denied_log.h"
 #include "server/admin/events.h"
 #include "server/admin/top_denied.h"
+#include "server/notices/notices.h"
 #include "server/net/server_fleet.h"
 #include "server/sandbox/sandboxes.h"
 
@@ -136,6 +138,7 @@ static void on_tick(uv_timer_t *timer)
     }
     if (w->number == w->server->threads) { /* the operators' */
         sandboxes_expire(w->server->sandboxes, uv_now(&w->loop));
+        notices_look(w->server, clock_unix_ns());
     }
     if (w->stopping && w->connections == NULL && has_left_fleet(w)) {
         close_last(w);
