@@ -12,10 +12,10 @@ MACHINES := $(if $(filter x86_64,$(shell uname -m)),machines)
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
 # configure and build one preset: $(call make_preset,name,directory,targets)
-make_preset = mkdir -p build; cmake --preset $(1) >build/configure-$(1).log 2>&1 </dev/null || { cat build/configure-$(1).log; exit 1; }; \
+make_preset = scripts/configure $(1) $(2) && \
 	cmake --build $(2) -j $(JOBS) --target $(3)
 
-.PHONY: build run test test-sanitize test-asan test-tsan test-long mutate fuzz bench bench-server bench-fleet bench-peers lint format coverage openapi proto reference schema install clean help
+.PHONY: build run test test-sanitize test-asan test-tsan test-long mutate fuzz bench bench-server bench-fleet bench-peers lint format coverage openapi proto reference schema install uninstall clean help
 
 build: ## build the library and the program (build/weir)
 	@scripts/setup build
@@ -103,6 +103,9 @@ schema: build ## write schema/weir.schema.json anew, after keys of the rule file
 
 install: build ## install below PREFIX (/usr/local); DESTDIR is respected
 	@cmake --install build --prefix "$(PREFIX)"
+
+uninstall: build ## remove from below PREFIX what `make install` has put there
+	@scripts/uninstall build "$(PREFIX)"
 
 clean: ## remove everything that was built
 	@rm -rf build

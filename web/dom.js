@@ -131,9 +131,20 @@ export function code(text) {
     return h("code", {}, text);
 }
 
+// The command that prints a link to this page. It names the address unless that is the usual one.
+export function linkCommand() {
+    const { protocol, hostname, port } = location;
+    const tls = protocol === "https:";
+    if (!tls && port === "8082" && (hostname === "127.0.0.1" || hostname === "localhost")) {
+        return "weir ctl link";
+    }
+    const address = `${tls ? "https://" : ""}${hostname}:${port || (tls ? 443 : 80)}`;
+    return `weir ctl --admin ${address.includes("[") ? `'${address}'` : address} link`;
+}
+
 // What to show where the admin secret is needed.
 export function needsSecret(what) {
-    return empty(`${what} need the admin secret`, "Run ", code("weir ctl link"), " where the server runs, and open the link that it prints; or sign in with the secret.");
+    return empty(`${what} need the admin secret`, "Run ", code(linkCommand()), " where the server runs, and open the link that it prints; or sign in with the secret.");
 }
 
 export function toast(text, kind = "info") {

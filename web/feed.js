@@ -141,6 +141,7 @@ class Feed {
         this.samples = history.samples.slice(-SAMPLES_MAX);
         this.events = history.events.slice(-EVENTS_MAX);
         this.skew = history.now_ms - Date.now();
+        api.demo = history.demo === true;
         api.setRole(history.role);
         this.#tell("history");
         this.#tell("event");

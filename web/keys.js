@@ -59,15 +59,17 @@ function changer(api, after) {
 }
 
 function blocks(api, rules, act) {
-    const view = table("Blocked keys", [["Key"], ["Limit"], ["Until"], ["Why"], [""]]);
+    const view = table("Blocked keys", [["Key"], ["Limit", "wide"], ["Until"], ["Why", "wide"], [""]]);
+    view.element.classList.add("blocks"); // a phone shows "wide" columns in a line under the key
     const none = empty("No key is blocked");
     const more = h("p", { class: "note panel-body", hidden: true });
     const box = panel("Blocked keys", {}, none, view.element, more);
     const row = (block) => {
         const naming = namingOf(rules().get(block.limit), block.key);
         const end = block.until_ms === null ? "unblocked" : when(block.until_ms);
-        return h("tr", {}, h("td", { class: "key" }, block.key), h("td", {}, block.limit, block.tier && h("div", { class: "note" }, block.tier)), h("td", {}, end, block.banned && h("div", {}, badge("warn", "ban"))),
-            h("td", {}, block.why || "–", h("div", { class: "note" }, block.by)), h("td", { class: "num" }, naming && h("button", { type: "button", class: "small", onclick: () => act("unblock", { name: block.limit, tier: block.tier, key: block.key, naming }) }, "Unblock")));
+        const brief = [block.limit, block.tier, block.why].filter(Boolean).join(" · ");
+        return h("tr", {}, h("td", { class: "key" }, block.key, h("div", { class: "brief note" }, brief)), h("td", { class: "wide" }, block.limit, block.tier && h("div", { class: "note" }, block.tier)), h("td", {}, end, block.banned && h("div", {}, badge("warn", "ban"))),
+            h("td", { class: "wide" }, block.why || "–", h("div", { class: "note" }, block.by)), h("td", { class: "num" }, naming && h("button", { type: "button", class: "small", onclick: () => act("unblock", { name: block.limit, tier: block.tier, key: block.key, naming }) }, "Unblock")));
     };
     async function load() {
         const list = await api.get("v1/blocks");

@@ -41,7 +41,7 @@ function byName(items) {
 
 // ---- the order ------------------------------------------------------------
 
-const RATE_S = 10; // as RATE_MEAN_S of the server
+const RATE_S = 10; // as RATE_SPAN_S of the server
 
 // Denials and decisions per second of about the last ten seconds, as the server counts them for /v1/limits.
 function recentRates() {

@@ -5,7 +5,7 @@ import { feed, samplesOf } from "./feed.js";
 import { ALL, limitsTable } from "./limits.js";
 import { timeChart } from "./draw.js";
 import { cutRules, requestFor, valueOf } from "./rules.js";
-import { badge, bar, code, empty, fill, h, panel, segmented, setText, table } from "./dom.js";
+import { badge, bar, code, empty, fill, h, linkCommand, panel, segmented, setText, table } from "./dom.js";
 import { bytes, clock, count, exact, micros, percent, plural, when, words } from "./format.js";
 
 export const title = "Live";
@@ -291,7 +291,7 @@ export function open(main, api) {
         grid.hidden = n === 0;
         setText(past, n > 0 ? `${plural(Math.max(1, Math.round((feed.samples.at(-1).at_ms - feed.samples[0].at_ms) / 60000)), "minute")} recorded, until ${clock(feed.samples.at(-1).at_ms)}` : "");
     };
-    main.append(h("div", { class: "view-head" }, past, !admin && h("span", { class: "note" }, "Counts only. To see keys and rules, sign in with the link of ", code("weir ctl link")), range), waiting, grid);
+    main.append(h("div", { class: "view-head" }, past, !admin && h("span", { class: "note" }, "Counts only. To see keys and rules, sign in with the link of ", code(linkCommand())), range), waiting, grid);
     const all = () => {
         showPast();
         update();

@@ -198,6 +198,19 @@ int admin_call_json(const struct admin_client *c, const struct http_call *call, 
     return code;
 }
 
+const char *admin_link_address(const char *address, char buffer[CLIENT_ADDRESS_MAX])
+{
+    static const char *const every[][2] = {{"0.0.0.0:", "127.0.0.1:"}, {"[::]:", "[::1]:"}};
+    for (size_t i = 0; i < sizeof every / sizeof every[0]; i++) {
+        size_t n = strlen(every[i][0]);
+        if (strncmp(address, every[i][0], n) == 0) {
+            (void)snprintf(buffer, CLIENT_ADDRESS_MAX, "%s%s", every[i][1], address + n);
+            return buffer;
+        }
+    }
+    return address;
+}
+
 /* ---- members of an answer ---- */
 
 const char *json_text(const json_t *object, const char *name)

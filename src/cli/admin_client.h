@@ -26,6 +26,12 @@
  * "s" if it speaks TLS, otherwise "". */
 #define ADMIN_LINK "http%s://%s/#secret=%s"
 
+/*
+ * Returns the address for a browser on the same machine: for 0.0.0.0 and [::], which stand for every
+ * address of the machine or container, that of loopback, in the buffer.
+ */
+const char *admin_link_address(const char *address, char buffer[CLIENT_ADDRESS_MAX]);
+
 struct admin_client {
     const struct cli_command *command; /* named in messages */
     struct http_peer peer;

@@ -121,11 +121,25 @@ static void print_times(const json_t *said)
     }
 }
 
+enum colour verdict_colour(const char *verdict)
+{
+    return strcmp(verdict, "allow") == 0  ? COLOUR_GOOD
+           : strcmp(verdict, "deny") == 0 ? COLOUR_WARNING
+                                          : COLOUR_BAD;
+}
+
+static void print_verdict(const char *verdict)
+{
+    (void)printf("%-10s %s", "verdict", colour_begin(stdout, verdict_colour(verdict)));
+    safe_print(stdout, text_of(verdict), false);
+    (void)printf("%s\n", colour_end(stdout));
+}
+
 void answer_print(const json_t *said)
 {
     const char *limit = json_text(said, "limit");
     const char *reason = json_text(said, "reason");
-    print_text("verdict", json_text(said, "verdict"));
+    print_verdict(json_text(said, "verdict"));
     print_text("limit", limit[0] != 0 ? limit : "none enforced");
     if (reason[0] != 0) {
         print_text("reason", reason);

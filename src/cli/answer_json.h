@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 
+#include "cli/output/colour.h"
 #include "common/buffer.h"
 
 /*
@@ -19,6 +20,9 @@ void key_target(struct buffer *target, char **words, int count, const char *tier
 /* Returns {"attributes":{...}}, from words NAME=VALUE, each with '='; NULL if some of it is not
  * UTF-8. */
 json_t *attributes_question(char **words, int count);
+
+/* Returns the colour of a verdict. */
+enum colour verdict_colour(const char *verdict);
 
 /* Prints an answer for people, one member on each line. Members that say nothing are left out. */
 void answer_print(const json_t *said);

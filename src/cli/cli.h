@@ -124,6 +124,13 @@ struct cli_given {
 int cli_read(const struct cli_command *command, int argc, char **argv, void *settings,
              struct cli_given *given);
 
+/*
+ * Prints "found nothing, expected one of these:" and the subcommands of a command; only those that
+ * begin with the word `first`, such as key, unless it is empty. `found` is what was given instead;
+ * NULL: nothing. Returns CLI_USAGE.
+ */
+int cli_list_words(const struct cli_command *command, struct text first, const char *found);
+
 /* True if the option of this name was given. */
 bool cli_is_given(const struct cli_given *given, const char *name);
 

@@ -1,9 +1,12 @@
 /* Answers that come later, wrong secrets, and what the server remembers. */
+#include <sys/socket.h>
+
 #include "bounds/bounds_scene.h"
 #include "server/ask/reservations.h"
 #include "server/net/penalty.h"
 #include "support/server/access_secrets.h"
 #include "support/server/server_fleet.h"
+#include "support/server/server_http2.h"
 
 static struct http_answer a;
 
@@ -130,6 +133,54 @@ static void wrong_secrets(struct scene *s)
     access_close(o.access);
 }
 
+#define GUESSES (3 * CONNECTION_WRONG_MAX)
+
+/* Sends a connection's guesses at once: those after the last that counts are not looked at. */
+static void guess(struct scene *s, enum server_protocol protocol)
+{
+    static const char http[] = "GET /v1/status HTTP/1.1\r\nHost: localhost\r\n"
+                               "Weir-Secret: not-the-secret\r\n\r\n";
+    static const char resp[] = "*2\r\n$4\r\nAUTH\r\n$4\r\nnone\r\n";
+    static struct http2_frame frame;
+    struct server_client *c = scene_add(s, protocol, OTHER + 1 + protocol);
+    if (protocol == PROTOCOL_GRPC) {
+        assert_true(http2_begin(c, 65535));
+    }
+    for (unsigned i = 0; i < GUESSES; i++) {
+        if (protocol == PROTOCOL_GRPC) {
+            (void)http2_begin_secret_call(c, 2 * i + 1, "/weir.v1.Limiter/Check", "not-the-secret");
+        } else {
+            (void)(protocol == PROTOCOL_RESP ? server_send(c, resp, sizeof resp - 1)
+                                             : server_send(c, http, sizeof http - 1));
+        }
+    }
+    if (protocol == PROTOCOL_GRPC) {
+        while (http2_receive(c, &frame)) {
+        }
+    } else {
+        (void)shutdown(c->fd, SHUT_WR);
+        while (recv(c->fd, frame.payload, sizeof frame.payload, 0) > 0) {
+        }
+    }
+}
+
+static void guesses_at_once(struct scene *s)
+{
+    static const enum server_protocol protocols[] = {PROTOCOL_RESP, PROTOCOL_ADMIN, PROTOCOL_GRPC};
+    struct server_options o = scene_options();
+    o.access = secrets("a-secret-of-callers", "a-secret-of-operators");
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct worker *w =
+            &s->world.server.workers[protocols[i] == PROTOCOL_ADMIN ? s->world.server.threads : 0];
+        uint64_t before = threads_get(&w->counts.refused_access);
+        guess(s, protocols[i]);
+        assert_int_equal(threads_get(&w->counts.refused_access) - before, CONNECTION_WRONG_MAX);
+    }
+    scene_stop(s);
+    access_close(o.access);
+}
+
 /* Connections that wait for their delayed refusals make room before all others. */
 static void delayed_refusals(struct scene *s)
 {
@@ -225,8 +276,7 @@ const struct driver drivers_later[] = {
     {"crowd.h", "CROWD_LOOKS", reserve, NULL, NULL},
     {"pending.h", "SERVER_PENDING", pending, NULL, NULL},
     {"delays.h", "DELAYS_HELD", NULL, "server/http/test_held.c", "DELAYS_HELD"},
-    {"loop.h", "FLEET_QUEUE_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
-    {"connection.h", "CONNECTION_WRONG_MAX", wrong_secrets, NULL, NULL},
+    {"connection.h", "CONNECTION_WRONG_MAX", guesses_at_once, NULL, NULL},
     {"penalty.h", "PENALTY_FREE", wrong_secrets, NULL, NULL},
     {"penalty.h", "PENALTY_MOST_MS", secrets_and_refusals, NULL, NULL},
     {"penalty.h", "PENALTY_FORGET_MS", NULL, "server/net/test_penalty.c", "PENALTY_FORGET_MS"},

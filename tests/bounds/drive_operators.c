@@ -177,6 +177,79 @@ static void sandbox_asks(struct scene *s)
     scene_stop(s);
 }
 
+/* ---- the demo ---- */
+
+static int make_demo(struct scene *s, unsigned from)
+{
+    return scene_http(s, PROTOCOL_ADMIN, from, "POST /v1/demo", "", "{\"scenario\":\"all\"}", &a);
+}
+
+/* One address has one of the places, however often it begins, and operators have theirs. */
+static void demo_sandboxes(struct scene *s)
+{
+    char id[33] = "";
+    struct server_options o = scene_options();
+    o.demo = true;
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned i = 0; i < 4 * DEMO_SANDBOXES_MAX; i++) {
+        assert_int_equal(make_demo(s, CROWD), 201);
+    }
+    for (unsigned i = 1; i < DEMO_SANDBOXES_MAX; i++) {
+        assert_int_equal(make_demo(s, CROWD + i), 201);
+    }
+    assert_int_equal(make_demo(s, OTHER), 503);
+    assert_true(make_sandbox(s, OTHER, id) / 100 == 2);
+    assert_int_equal(scene_http(s, PROTOCOL_ADMIN, OTHER, "GET /v1/status", "", "", &a), 200);
+    unsigned tries = 0;
+    while (make_demo(s, OTHER) != 201) { /* those without a step end */
+        assert_true(++tries < 600);
+        (void)usleep(100000);
+    }
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+/* Viewers that ask for sandboxes and leave before the reply. */
+static void demo_viewers_leave(struct scene *s)
+{
+    static const char request[] =
+        "POST /v1/demo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Content-Length: 18\r\n\r\n{\"scenario\":\"all\"}";
+    struct server_options o = scene_options();
+    o.demo = true;
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < 4; i++) {
+            (void)server_send(scene_add(s, PROTOCOL_ADMIN, CROWD + i % 3), request,
+                              sizeof request - 1);
+        }
+        assert_int_equal(scene_http(s, PROTOCOL_ADMIN, OTHER, "GET /v1/status", "", "", &a), 200);
+        scene_close_crowd(s);
+    }
+    scene_both_are_served(s);
+    scene_stop(s);
+    demo_sandboxes(s);
+}
+
+static void demo_bodies(struct scene *s)
+{
+    char body[DEMO_BODY_MAX + 2];
+    struct server_options o = scene_options();
+    o.demo = true;
+    scene_start(s, SCENE_RULES, &o);
+    for (size_t len = DEMO_BODY_MAX; len <= DEMO_BODY_MAX + 1; len++) {
+        memset(body, ' ', len);
+        memcpy(body, "{\"scenario\":\"all\"}", 18);
+        body[len] = 0;
+        assert_int_equal(scene_http(s, PROTOCOL_ADMIN, CROWD, "POST /v1/demo", "", body, &a),
+                         len == DEMO_BODY_MAX ? 201 : 413);
+    }
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+/* ---- jobs ---- */
+
 /* More jobs at once than may wait; their connections close before the end. */
 static void jobs(struct scene *s)
 {
@@ -261,23 +334,13 @@ const struct driver drivers_operators[] = {
     {"sandboxes.h", "SANDBOXES_MAX", sandboxes, NULL, NULL},
     {"sandboxes.h", "SANDBOX_IDLE_MS", sandboxes, NULL, NULL},
     {"sandboxes.h", "SANDBOX_ASKS_MAX", sandbox_asks, NULL, NULL},
+    {"sandboxes.h", "DEMO_SANDBOXES_MAX", demo_viewers_leave, NULL, NULL},
+    {"sandboxes.h", "DEMO_IDLE_MS", demo_sandboxes, NULL, NULL},
+    {"sandboxes.h", "DEMO_BODY_MAX", demo_bodies, NULL, NULL},
     {"job.h", "JOBS_MAX", jobs, NULL, NULL},
     {"job.h", "JOB_REPLY_BYTES", long_reply_of_a_job, NULL, NULL},
     {"admin_blocks.c", "BLOCKS_MOST", block_pages, NULL, NULL},
     {"weir.h", "max_blocks", blocks, NULL, NULL},
-    {"log.h", "LOG_LIMIT_NS", NULL, "unit/common/test_log.c",
-     "a_limited_line_comes_once_in_a_second"},
-    {"denied_log.h", "DENIED_LOG_EACH", NULL, "unit/server/test_denied_log.c",
-     "then_every_hundredth"},
-    {"denied_log.h", "DENIED_LOG_KEYS", NULL, "unit/server/test_denied_log.c",
-     "a_flood_of_new_keys"},
-    {"history.h", "HISTORY_BYTES", NULL, "unit/server/test_history.c", "HISTORY_BYTES"},
-    {"history.h", "HISTORY_EVENTS", NULL, "unit/server/test_history.c", "the_newest_50_events"},
-    {"history.h", "HISTORY_EVENT_BYTES", NULL, "unit/server/test_history.c", "too_many_messages"},
-    {"top_denied.h", "TOP_KEY_BYTES", NULL, "unit/server/test_top.c", "TOP_KEY_BYTES"},
-    {"fleet_thread.h", "FLEET_READ_BYTES", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
-    {"socket.c", "READS_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
-    {"fleet_thread.c", "ROUNDS_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
-    {"fleet_thread.h", "FLEET_SEALED_BYTES", NULL, "fleet/test_tls.c", "rediss"},
+    {"connection_accept.c", "STREAM_KERNEL_BYTES", stream_bytes, NULL, NULL},
     {0},
 };

@@ -3,8 +3,12 @@ import json
 import os
 import re
 import subprocess
+import sys
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.environ["WEIR_SOURCE_DIR"], "tests", "support", "scripts"))
+from starting import PATIENCE, await_start  # noqa: E402
 
 WEIR = os.path.join(os.environ["WEIR_BUILD_DIR"], "weir")
 NAMES = ["verdict", "limit", "quota", "remaining", "retry_after_ms", "reset_after_ms", "delay_ms", "flags",
@@ -15,7 +19,6 @@ limits:
   - {name: once, when: {path: /once}, key: [user], rate: 1/day}
 """
 SECRET = "a-secret-of-some-length"  # without spaces: fred does not quote it
-PATIENCE = 60
 
 
 class Server:
@@ -24,7 +27,7 @@ class Server:
     def __init__(self, folder, secret):
         self.options = ["--config", os.path.join(folder, "rules.yaml"), "--no-watch"]
         self.secret, self.port = secret, 0
-        self.log = open(os.path.join(folder, "log"), "ab")
+        self.out, self.log = os.path.join(folder, "out"), os.path.join(folder, "log")
         write(folder, "rules.yaml", RULES)
         if secret:
             self.options += ["--check-secrets", write(folder, "secrets", secret + "\n")]
@@ -32,21 +35,21 @@ class Server:
 
     def start(self):
         # --max-age 0: on a busy machine, what has waited must not be refused for that.
-        self.process = subprocess.Popen(
-            [WEIR, "serve", "--http", "off", "--admin", "off", "--max-age", "0", "--resp", f"127.0.0.1:{self.port}",
-             *self.options], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True)
-        for line in self.process.stdout:
-            found = re.match(r"\s*resp\s+127\.0\.0\.1:(\d+)$", line.rstrip())
-            if found:
-                self.port = int(found[1])
-                return
-        raise AssertionError("the server did not start: " + open(self.log.name, encoding="utf-8").read())
+        with open(self.out, "w") as out, open(self.log, "a") as log:
+            self.process = subprocess.Popen(
+                [WEIR, "serve", "--http", "off", "--admin", "off", "--max-age", "0", "--resp", f"127.0.0.1:{self.port}",
+                 *self.options], stdin=subprocess.DEVNULL, stdout=out, stderr=log)
+        await_start("the server listens", self.process, self.listens, lambda: read(self.log))
+
+    def listens(self):
+        found = re.search(r"^\s*resp\s+127\.0\.0\.1:(\d+)\n", read(self.out), re.MULTILINE)
+        self.port = int(found[1]) if found else self.port
+        return found is not None
 
     def stop(self):
         self.process.terminate()
-        self.process.stdout.read()
         status = self.process.wait(PATIENCE)
-        assert status == 0, f"the server ended with {status}: {open(self.log.name, encoding='utf-8').read()}"
+        assert status == 0, f"the server ended with {status}: {read(self.log)}"
 
     def __enter__(self):
         return self
@@ -86,6 +89,11 @@ class Driver:
 
     def ask(self, *words):
         return self.send("ask", [words])
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def write(folder, name, text):

@@ -40,6 +40,26 @@ static inline void prepare_server(const char *rules, size_t replies_bytes)
         server.options.listen[i] = "off";
     }
     buffer_init(&worker->replies, replies_bytes);
+    require(crowds_init(worker, 1, &error) == 0);
+}
+
+/* Makes a connection without a socket, of a client on this machine. */
+static inline struct connection *begin_connection(const struct protocol *protocol)
+{
+    struct connection *c = calloc(1, sizeof *c + protocol->session_bytes);
+    require(c != NULL);
+    c->worker = worker;
+    c->protocol = protocol;
+    c->peer = (struct address){.bytes = {127, 0, 0, 1}, .family = 4};
+    c->row = TALLY_NONE;
+    crowd_enter(c, 0);
+    return c;
+}
+
+static inline void end_connection(struct connection *c)
+{
+    crowd_leave(c);
+    free(c);
 }
 
 #endif

@@ -3,14 +3,14 @@
 Nothing here waits for a fixed time: until() waits for a condition. Each story ends with Browser.check(), which fails if the
 console showed an error or if the page asked any other host for anything.
 """
-import atexit, json, os, shutil, sys, tempfile, time
+import atexit, json, os, shutil, socket, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.environ["WEIR_SOURCE_DIR"], "tests", "scripts"))
-from running import PATIENCE, WEIR, Server, free_port  # noqa: E402, F401
+from running import PATIENCE, WEIR, Server, await_start, free_port  # noqa: E402, F401
 
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
-from selenium.webdriver.chrome.service import Service
+from selenium.common.exceptions import StaleElementReferenceException, WebDriverException
+from selenium.webdriver.chromium.remote_connection import ChromiumRemoteConnection
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 
@@ -39,6 +39,11 @@ def serve(*options, rules=None, **more):
     return Server("--resp", "off", *words, *options, env=env, **rules, **more)
 
 
+def listens(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
 def link(server, secret=SECRET):
     """The address that `weir ctl link` prints."""
     return "http://%s/#secret=%s" % (server.address("admin"), secret) if secret else "http://%s/" % server.address("admin")
@@ -63,9 +68,13 @@ class Browser:
         for word in words:
             options.add_argument(word)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        service = Service(shutil.which("chromedriver"), log_path=os.devnull)
-        self.driver = webdriver.Chrome(service=service, options=options)
+        self.driver = None
+        self.port = free_port()
+        self.service = subprocess.Popen(["chromedriver", "--port=%d" % self.port], stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         atexit.register(self.close)
+        await_start("chromedriver listens", self.service, lambda: listens(self.port))
+        await_start("Chromium has a window", self.service, lambda: self.has_window(options))
         self.driver.set_page_load_timeout(60)
         self.driver.set_script_timeout(60)
         self.resize(width, height)
@@ -73,20 +82,37 @@ class Browser:
         self.urls = []
         self.errors = []
 
+    def has_window(self, options):
+        """False: Chromium was too slow for chromedriver, which has ended it after a minute."""
+        remote = ChromiumRemoteConnection("http://127.0.0.1:%d" % self.port, browser_name="chrome", vendor_prefix="goog")
+        try:
+            self.driver = webdriver.Remote(remote, options=options)
+        except WebDriverException as e:
+            if "exited" in e.msg or "crashed" in e.msg:
+                raise
+        return self.driver is not None
+
     def close(self):
         if self.driver is not None:
             self.driver.quit()
             self.driver = None
+        if self.service is not None:
+            self.service.terminate()
+            self.service.wait()
+            self.service = None
             shutil.rmtree(self.profile, ignore_errors=True)
+
+    def command(self, name, values):
+        self.driver.execute("executeCdpCommand", {"cmd": name, "params": values})
 
     # ---- how it is looked at ----
 
     def resize(self, width, height, scale=1):
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+        self.command("Emulation.setDeviceMetricsOverride", {
             "width": width, "height": height, "deviceScaleFactor": scale, "mobile": False})
 
     def scheme(self, dark, still=False):
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [
+        self.command("Emulation.setEmulatedMedia", {"features": [
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"},
             {"name": "prefers-reduced-motion", "value": "reduce" if still else "no-preference"}]})
 

@@ -2,7 +2,7 @@
 # test-labels: nosan
 # test-timeout: 300
 import os, subprocess, sys, tempfile
-from browser import WEIR, Browser, free_port, link, serve, stories, until
+from browser import WEIR, Browser, await_start, free_port, link, listens, serve, stories, until
 
 B = Browser()
 RULES = "limits: [{name: api, when: {path: /api/**}, key: [user], rate: 1000/day}]\n"
@@ -32,8 +32,10 @@ def a_store_that_dies_is_seen_and_so_is_its_return():
     port = free_port()
 
     def redis():
-        return subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", folder], stdin=subprocess.DEVNULL,
-                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", folder], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        await_start("Redis listens", process, lambda: listens(port))
+        return process
 
     store = redis()
     s = serve("--store", "redis://127.0.0.1:%d" % port, rules=RULES)

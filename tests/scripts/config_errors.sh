@@ -89,7 +89,7 @@ done
 [ $pasted -gt 5 ] || failed=1
 
 # The shipped rules have no warning, also if their users come from a gateway's field, as their comments suggest.
-for shipped in examples/rules.yaml packaging/weir.yaml src/cli/serve/serve_example.yaml; do
+for shipped in examples/rules.yaml packaging/weir.yaml; do
     sed "s/user: request/user: ['header:X-User-Id', request]/" "$WEIR_SOURCE_DIR/$shipped" >"$dir/config/field.yaml"
     for file in "$WEIR_SOURCE_DIR/$shipped" "$dir/config/field.yaml"; do
         "$weir" config check "$file" >"$dir/out" 2>"$dir/err" || failed=1
@@ -116,13 +116,28 @@ without the store, 'on_store_failure: local' divides limits by the nodes that we
 guarantees its bound"
 printf 'store: {url: redis://h, fleet_size: 3}\nadhoc: off\nlimits: [{name: a, key: [ip], rate: 1/s}]\n' >"$dir/config/sized"
 sent sized 'callers must send: ip'
-sent keys_with_an_address.yaml 'callers must send: ip'
+sent keys_with_an_address.yaml 'callers must send: path, ip'
 printf 'limits: [{name: a, when: {plan: x}, key: [user|ip], rate: 1/s}]\n' >"$dir/config/plain"
 sent plain 'callers must send: ip, user, plan'
 printf 'limits: [{name: a, when: {path: /login, method: POST}, key: [ip], rate: 5/min}]\n' >"$dir/config/login"
 sent login 'callers must send: path, method, ip'
 printf 'attributes: {ip: "header:X-Real"}\nlimits: [{name: a, key: [ip], rate: 5/min}]\n' >"$dir/config/derived"
 sent derived ''
+
+# Two files: what would change, what only a restart applies, or that nothing does.
+compared() {
+    (cd "$dir/config" && "$weir" config check plain next) >"$dir/out" 2>"$dir/err" || failed=1
+    if ! grep -q "$2" "$dir/err" || [ "$(cat "$dir/out")" != "$1" ]; then
+        echo "config check plain next: found '$(cat "$dir/out" "$dir/err")', expected '$1' and '$2'" >&2
+        failed=1
+    fi
+}
+cp "$dir/config/plain" "$dir/config/next"
+compared unchanged ''
+sed 's|1/s|2/s|' "$dir/config/plain" >"$dir/config/next"
+compared 'a: rate 1/s -> 2/s, burst 1 -> 2; keys kept' ''
+{ echo 'adhoc: {max_keys: 5k}' && cat "$dir/config/plain"; } >"$dir/config/next"
+compared '' 'adhoc.max_keys has changed, which takes effect after a restart'
 
 # What is wrong with the command itself, one in each line of usage.args.
 while IFS= read -r arguments; do

@@ -60,7 +60,7 @@ complains "--admin ADDR:PORT or WEIR_ADMIN"
 admin=unix:$dir/none
 ctl 1 status
 complains "unix:$dir/none: No such file or directory"
-for bad in nonsense 127.0.0.1 127.0.0.1:99999 :8082 unix:; do
+for bad in nonsense 127.0.0.1 127.0.0.1:99999 :8082x unix:; do
     admin=$bad
     ctl 2 status
     complains "expected"
@@ -71,6 +71,18 @@ complains "did you mean 'limits'?"
 ctl 2 key gte api alice
 complains "did you mean 'key get'?"
 ctl 2
+complains "weir ctl: found nothing, expected one of these:"
+complains "  key block LIMIT KEY... "
+complains "  status "
+ctl 2 key
+complains "weir ctl: key: found nothing, expected one of these:"
+complains "  key unblock LIMIT KEY... "
+if grep -q '^  status' "$dir/complaint"; then die "key alone lists other commands"; fi
+ctl 2 key terminate
+complains "weir ctl: key: found 'terminate', expected one of these:"
+complains "  key reset LIMIT KEY... "
+ctl 2 keys
+complains "unknown command 'keys'"
 ctl 2 status now
 complains "found 1 argument for status, expected: weir ctl status"
 ctl 2 limits --units 3
@@ -166,6 +178,7 @@ ctl 0 blocks
 says '^LIMIT +TIER +KEY +UNTIL +LEFT +BY +WHY$'
 says '^api +- +carol +20[0-9T:-]+Z +35[0-9]+s +admin 127.0.0.1 +asks too often$'
 says '^api +- +bob +unblocked +- +admin 127.0.0.1 +-$'
+[ "$(wc -l <"$dir/said")" = 3 ] || die "blocks has other lines than one for each block"
 ctl 0 key unblock api carol
 ctl 0 --json blocks api
 says '"key": "bob"'

@@ -18,7 +18,7 @@ start() {
     "$weir" serve --resp off --http off --admin 127.0.0.1:0 --max-age 0 --config "$dir/rules" </dev/null \
         >"$dir/out" 2>"$dir/err" &
     pid=$!
-    until_true grep -q 'admin  ' "$dir/out"
+    await_start "$pid" grep -q 'admin  ' "$dir/out"
     admin=$(sed -n 's/^ *admin  *//p' "$dir/out")
 }
 

@@ -116,6 +116,25 @@ def a_batch_answers_each_request_by_itself_and_in_order():
     w.close()
 
 
+def reserve_over_resp(server, limit, times):
+    """Makes reservations as fast as RESP takes them; those beyond what a client may have are refused."""
+    host, port = server.address("resp").rsplit(":", 1)
+    words = b"*2\r\n$12\r\nWEIR.RESERVE\r\n$%d\r\n%s\r\n" % (len(limit), limit.encode())
+    with socket.create_connection((host, int(port)), timeout=PATIENCE) as s, s.makefile("rb") as replies:
+        for _ in range(times // 100):
+            s.sendall(words * 100 + b"*1\r\n$4\r\nPING\r\n")
+            while replies.readline() != b"+PONG\r\n":
+                pass
+
+
+def a_reservation_without_room_is_unavailable_until_others_end():
+    w = World("--resp", "127.0.0.1:0", rules="limits: [{name: all, key: [], rate: 1M/day}]\n")
+    reserve_over_resp(w.server, "all", 66000)
+    refused(grpc.StatusCode.UNAVAILABLE, "reservations", lambda: w.limiter.Reserve(v1.ReserveRequest(limit="all"), timeout=PATIENCE))
+    assert w.limiter.Check(v1.CheckRequest(limit="all"), timeout=PATIENCE).verdict == v1.VERDICT_ALLOW
+    w.close()
+
+
 def a_reservation_is_settled_or_cancelled_once():
     w = World()
     a = w.limiter.Reserve(v1.ReserveRequest(limit="api", key=["ann"], cost=60), timeout=PATIENCE)

@@ -112,7 +112,8 @@ redis-server --port 0 --unixsocket "$dir/redis" --save '' --daemonize no </dev/n
 redis=$!
 trap 'kill -KILL $redis $pid 2>/dev/null || true; rm -rf "$dir"' EXIT
 store_is_up() { scrape && grep -qxF 'weir_store_up 1' "$dir/metrics"; }
-await_start "$redis" store_is_up
+await_start "$redis" [ -S "$dir/redis" ]
+until_true store_is_up
 tries=0
 until check shut >/dev/null && grep -q '"flags":\[\]' "$dir/reply"; do # a slow machine may miss a deadline
     tries=$((tries + 1))

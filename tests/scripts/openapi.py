@@ -8,6 +8,9 @@ import subprocess
 import sys
 import warnings
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support", "scripts"))
+from starting import await_start  # noqa: E402
+
 warnings.simplefilter("ignore")  # of newer versions of jsonschema
 import jsonschema  # noqa: E402
 
@@ -68,8 +71,8 @@ def check_document():
 
 
 def check_for_generators():
-    """What generators of clients need: a name for each operation and each choice, and no default, which makes a member
-    required in some languages."""
+    """What generators of clients need: a name for each operation and each choice; no default, which makes a member required
+    in some languages; and no constant for a member that may be absent, of which one makes Python that is none."""
     names = [operation.get("operationId", "") for item in DOC["paths"].values() for operation in item.values()]
     for name in names:
         if not re.fullmatch(r"[a-z][A-Za-z]*", name) or names.count(name) > 1:
@@ -80,6 +83,9 @@ def check_for_generators():
         for choice in value.get("oneOf", []):
             if choice.get("type") == "object":
                 fail(f"found a choice without a name: {json.dumps(value)[:200]}")
+        for name, member in value.get("properties", {}).items():
+            if "const" in member and name not in value.get("required", []):
+                fail(f"found a constant that may be absent: {name}: {json.dumps(member)}")
 
 
 def check_bounds_of_the_server():
@@ -95,8 +101,7 @@ def check_bounds_of_the_server():
         if not errors_of(request, call):
             fail(f"RateLimitRequest allows {change}")
     call["descriptors"][0].update(limit={"unit": "MINUTE"}, isNegativeHits=True)
-    if not errors_of(request, call):
-        fail("RateLimitRequest allows to give units back to a limit of the caller")
+    validate(request, call, "units for a limit of the caller, which takes none back")
 
 
 def check_bounds(schema, where):
@@ -129,26 +134,30 @@ def check_operation(path, method, operation):
 
 class Server:
     def __init__(self, *options):
-        self.log = open(os.path.join(FOLDER, "log"), "wb")
+        self.out, self.log = open(os.path.join(FOLDER, "out"), "w+b"), open(os.path.join(FOLDER, "log"), "w+b")
         # --max-age 0: on a busy machine, what has waited must not be refused for that.
         command = [WEIR, "serve", "--max-age", "0", "--resp", "off", "--http", "127.0.0.1:0",
                    "--admin", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log,
+            command, stdin=subprocess.DEVNULL, stdout=self.out, stderr=self.log,
             env={**os.environ, "XDG_RUNTIME_DIR": FOLDER})
         self.ports = {}
         self.secret = None  # of operators, if the server has made it
-        for line in self.process.stdout:
-            found = re.match(r"\s*(http|admin)\s+127\.0\.0\.1:(\d+)$", line.decode().rstrip())
-            if found:
-                self.ports[found[1]] = int(found[2])
-            if len(self.ports) == 2:
-                made = os.path.join(FOLDER, "weir", f"admin-127.0.0.1:{self.ports['admin']}.secret")
-                if os.path.exists(made):
-                    with open(made, encoding="utf-8") as file:
-                        self.secret = file.read().strip()
-                return
-        fail("the server did not start: " + open(self.log.name, encoding="utf-8").read())
+        await_start("it listens for HTTP and operators", self.process, self.listens, lambda: self.said(self.log))
+        made = os.path.join(FOLDER, "weir", f"admin-127.0.0.1:{self.ports['admin']}.secret")
+        if os.path.exists(made):
+            with open(made, encoding="utf-8") as file:
+                self.secret = file.read().strip()
+
+    @staticmethod
+    def said(file):
+        with open(file.name, encoding="utf-8") as text:
+            return text.read()
+
+    def listens(self):
+        found = re.findall(r"^\s*(http|admin)\s+127\.0\.0\.1:(\d+)\n", self.said(self.out), re.M)
+        self.ports = {name: int(port) for name, port in found}
+        return len(self.ports) == 2
 
     def __enter__(self):
         return self
@@ -541,6 +550,23 @@ def check_sandbox(server):
     ask(server, "admin", "POST", path, {"asks": asks}, status=404)
 
 
+def check_demo(server):
+    made = ask(server, "admin", "POST", "/v1/demo", {"scenario": "all"}, status=201)
+    path = "/v1/demo/" + made["sandbox"]
+    asks = [{"at_ms": 0, "attributes": {"path": "/fixed_window", "user": "ann"}, "cost": c} for c in (10, 1)]
+    answers = ask(server, "admin", "POST", path, {"asks": asks}, status=200)["answers"]
+    if [a["verdict"] for a in answers] != ["allow", "deny"] or len(made["limits"]) != 5:
+        fail(f"demo: {made}, {answers}")
+    ask(server, "admin", "POST", path, {"asks": asks + [{**asks[1], "explain": True}]}, status=400)
+    ask(server, "admin", "POST", path, {"asks": asks + [{**asks[1], "headers": True}]}, status=400)
+    for scenario in {}, {"scenario": ""}, {"scenario": "limits: []"}, {"rules": RULES}:
+        ask(server, "admin", "POST", "/v1/demo", scenario, status=400)
+    ask(server, "admin", "POST", "/v1/sandbox/" + made["sandbox"], {"asks": asks}, status=404)
+    ask(server, "admin", "DELETE", path, status=204)
+    ask(server, "admin", "DELETE", path, status=404)
+    ask(server, "admin", "POST", path, {"asks": asks}, status=404)
+
+
 # ---- secrets ----
 
 
@@ -579,6 +605,8 @@ def main():
     check_bounds_of_the_server()
     rules = write("rules.yaml", RULES)
     with Server("--config", rules) as server:
+        ask(server, "admin", "POST", "/v1/demo", {"scenario": "all"}, status=404)
+    with Server("--config", rules, "--demo") as server:
         check_questions(server)
         check_throttle(server)
         check_batches(server)
@@ -592,6 +620,7 @@ def main():
         check_checks(server)
         check_explain(server)
         check_sandbox(server)
+        check_demo(server)
         check_limits(server)
         check_keys(server)
         check_settings(server, rules)

@@ -70,6 +70,8 @@ expect 1 "0 passed, 1 failed" none killed 'server ! first a || kill -KILL $$'
 expect 1 "0 passed, 1 failed" none report "server ! first a || { echo '==1==ERROR: AddressSanitizer: heap-use-after-free'; exit 75; }"
 expect 1 "0 passed, 1 failed" none late_report "server ! first a || { echo 'x.c:1:2: runtime error: overflow'; sleep 20; }"
 expect 1 "0 passed, 1 failed" none late_crash "server ! first a || { echo 'Segmentation fault'; exit 75; }"
+expect 1 "0 passed, 1 failed" none late_heap "server ! first a || { echo 'free(): invalid pointer'; sleep 20; }"
+expect 1 "0 passed, 1 failed" none late_stack "server ! first a || { echo '*** stack smashing detected ***: terminated'; exit 75; }"
 expect 1 "0 passed, 1 failed" none late_count "server ! first a || { echo '[  FAILED  ] sums'; sleep 20; }"
 expect 1 "0 passed, 2 failed" none beside "server ! first a || exit 75" "server ! first b || exit 1"
 SANITIZE=address expect 1 "0 passed, 1 failed" none sanitized "server ! first a || exit 75"
@@ -104,3 +106,13 @@ found=$(cd "$WEIR_SOURCE_DIR" && grep -rlE '\bNOT_STARTED\b|exit\(75\)|exit 75\b
 expected="tests/scripts/repeat_tests.sh tests/support/scripts/starting.py tests/support/scripts/until_true.sh"
 expected="$expected tests/support/server/await_start.c tests/support/server/await_start.h"
 [ "$found" = "$expected" ] || die "exit status 75 is used in: $found"
+
+# Whatever starts programs in the background waits for them with it. The others start nothing that becomes ready: copies of
+# a test, and programs that run to their end.
+found=$(cd "$WEIR_SOURCE_DIR" && {
+    grep -rlE '\b(exec(v|vp|ve|l|lp|le)|posix_spawnp?)\(|\bPopen\(' tests examples --include='*.c' --include='*.py'
+    grep -rlE '[^&>0-9] &( *#.*)?$' tests --include='*.sh'
+} | xargs grep -L await_start | sort | paste -s -d ' ')
+expected="tests/process/test_containers.c tests/scripts/replay.sh tests/scripts/terminal.py"
+expected="$expected tests/support/scripts/share_file.sh tests/unit/cli/test_serve_seccomp.c"
+[ "$found" = "$expected" ] || die "programs are started without await_start in: $found, expected $expected"

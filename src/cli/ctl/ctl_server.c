@@ -168,6 +168,7 @@ static int run_link(struct ctl *ctl)
 {
     const struct http_peer *peer = &ctl->client.peer;
     const char *s = ctl->client.tls.context != NULL ? "s" : "";
+    char loopback[CLIENT_ADDRESS_MAX];
     struct buffer secret;
     if (peer->secret == NULL) {
         return cli_fail(&cli_ctl,
@@ -181,17 +182,18 @@ static int run_link(struct ctl *ctl)
                             "sockets",
                             peer->address);
     }
+    const char *address = admin_link_address(peer->address, loopback);
     buffer_init(&secret, CTL_TARGET_MAX);
     http_put_encoded(&secret, text_of(peer->secret));
     buffer_put_char(&secret, 0);
     if (ctl->json) {
         json_t *said = json_object();
-        (void)json_object_set_new(
-            said, "link", json_sprintf(ADMIN_LINK, s, peer->address, buffer_text(&secret).at));
+        (void)json_object_set_new(said, "link",
+                                  json_sprintf(ADMIN_LINK, s, address, buffer_text(&secret).at));
         ctl_print_json(said);
         json_decref(said);
     } else {
-        (void)printf(ADMIN_LINK "\n", s, peer->address, buffer_text(&secret).at);
+        (void)printf(ADMIN_LINK "\n", s, address, buffer_text(&secret).at);
     }
     buffer_finish(&secret);
     return CLI_OK;

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "base/clock.h"
+#include "base/maths.h"
 #include "cli/serve/serve_signals.h"
 #include "common/log.h"
 
@@ -110,7 +111,7 @@ static int timeout_ms(const struct serve_loop *l, uint64_t now_ns)
     if (l->notify->watchdog_ns != 0 && l->sign_ns < due) {
         due = l->sign_ns;
     }
-    uint64_t ms = due <= now_ns ? 0 : (due - now_ns - 1) / WEIR_MILLISECOND + 1;
+    uint64_t ms = mul_div_up(sub_floor0(due, now_ns), 1, WEIR_MILLISECOND);
     return ms > 3600000 ? 3600000 : (int)ms;
 }
 

@@ -1,10 +1,10 @@
 #include "cli/watch/watch_view.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/answer_json.h"
 #include "cli/buffer_format.h"
 #include "cli/grid.h"
 #include "cli/terminal.h"
@@ -13,33 +13,11 @@
 #define VIEW_BYTES 16384
 #define BAR_PLACES 40
 
-/* ---- colours ---- */
-
-#define RED "\33[1;31m"
-#define GREEN "\33[1;32m"
-#define YELLOW "\33[33m"
-#define PLAIN "\33[0m"
-
-static bool wants_colour(void)
-{
-    const char *no = getenv("NO_COLOR");
-    const char *terminal = getenv("TERM");
-    return (no == NULL || no[0] == 0) && terminal != NULL && strcmp(terminal, "dumb") != 0;
-}
-
-static const char *colour_of(const struct key_state *state)
-{
-    return strcmp(state->verdict, "allow") == 0  ? GREEN
-           : strcmp(state->verdict, "deny") == 0 ? RED
-                                                 : YELLOW;
-}
-
 /* ---- lines ---- */
 
 void watch_view_init(struct watch_view *v, const char *title)
 {
     *v = (struct watch_view){.in_place = isatty(STDOUT_FILENO) == 1, .title = title};
-    v->coloured = v->in_place && wants_colour();
     buffer_init(&v->last, VIEW_BYTES);
 }
 
@@ -60,13 +38,15 @@ static bool write_out(struct buffer *out)
     return good;
 }
 
-/* Puts a line of the picture, cut at the width of the terminal. The colour takes no place in it. */
-static void put_line(struct watch_view *v, struct buffer *out, unsigned width, const char *colour,
+/* Puts a line of the picture, cut at the width of the terminal. COLOURS: in no colour. */
+static void put_line(struct watch_view *v, struct buffer *out, unsigned width, enum colour colour,
                      struct text line)
 {
-    buffer_put(out, text_of(v->coloured ? colour : ""));
+    bool coloured = colour != COLOURS;
+    buffer_put(out, text_of(coloured ? colour_begin(stdout, colour) : ""));
     buffer_put(out, safe_cut(line, width > 1 ? width - 1 : 1));
-    buffer_put(out, text_of(v->coloured && colour[0] != 0 ? PLAIN "\33[K\n" : "\33[K\n"));
+    buffer_put(out, text_of(coloured ? colour_end(stdout) : ""));
+    buffer_put(out, TEXT("\33[K\n"));
     v->painted++;
 }
 
@@ -80,7 +60,7 @@ static unsigned begin_picture(struct watch_view *v, struct buffer *out)
         buffer_format(out, "\33[%uA\r\33[J", v->painted);
     }
     v->painted = 0;
-    put_line(v, out, width, "", text_of(v->title));
+    put_line(v, out, width, COLOUR_TITLE, text_of(v->title));
     return width;
 }
 
@@ -106,7 +86,7 @@ static void put_bar(struct buffer *line, double part, unsigned width)
 }
 
 /* Puts what has been written as a line, and empties it. */
-static void end_line(struct watch_view *v, struct buffer *out, unsigned width, const char *colour,
+static void end_line(struct watch_view *v, struct buffer *out, unsigned width, enum colour colour,
                      struct buffer *line)
 {
     put_line(v, out, width, colour, buffer_text(line));
@@ -122,13 +102,13 @@ static bool paint_state(struct watch_view *v, const struct key_state *state, con
     unsigned width = begin_picture(v, &out);
     put_verdict(&line, state, reason);
     buffer_format(&line, "  %s", state->left);
-    end_line(v, &out, width, colour_of(state), &line);
+    end_line(v, &out, width, verdict_colour(state->verdict), &line);
     put_bar(&line, state->part, width);
-    end_line(v, &out, width, colour_of(state), &line);
+    end_line(v, &out, width, verdict_colour(state->verdict), &line);
     buffer_format(&line, "retry %s, reset %s", state->retry, state->reset);
-    end_line(v, &out, width, "", &line);
+    end_line(v, &out, width, COLOURS, &line);
     buffer_format(&line, "traffic: %s", state->use);
-    end_line(v, &out, width, state->in_use ? YELLOW : "", &line);
+    end_line(v, &out, width, state->in_use ? COLOUR_TITLE : COLOURS, &line);
     buffer_finish(&line);
     return write_out(&out);
 }
@@ -138,7 +118,7 @@ static bool paint_failure(struct watch_view *v, struct text why)
     struct buffer out;
     buffer_init(&out, VIEW_BYTES);
     unsigned width = begin_picture(v, &out);
-    put_line(v, &out, width, YELLOW, why);
+    put_line(v, &out, width, COLOUR_WARNING, why);
     return write_out(&out);
 }
 

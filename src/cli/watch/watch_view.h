@@ -7,7 +7,6 @@
 
 struct watch_view {
     bool in_place;      /* a terminal: paint over what was painted before */
-    bool coloured;      /* NO_COLOR is not set */
     unsigned painted;   /* lines on the terminal that the next picture replaces */
     struct buffer last; /* without a terminal: what the last line says, except times */
     const char *title;  /* what is watched and where, safe for a terminal */

@@ -6,16 +6,27 @@
 
 /* ---- server ---- */
 
-#define ADDRESS_EXPECTED "ADDRESS:PORT, unix:PATH or off"
+#define ADDRESS_EXPECTED "ADDRESS:PORT, PORT for 127.0.0.1, unix:PATH or off"
 
 static bool listener_is_good(struct text text)
 {
-    if (text_is(text, "off") || (text_starts(text, "unix:") && text.len > 5)) {
-        return true;
-    }
+    char whole[PORT_ADDRESS_MAX];
     const char *colon = memrchr(text.at, ':', text.len);
-    return colon != NULL && colon > text.at &&
-           port_is_good(text_after(text, (size_t)(colon + 1 - text.at)));
+    return text_is(text, "off") || (text_starts(text, "unix:") && text.len > 5) ||
+           port_complete(text, whole) ||
+           (colon != NULL && port_is_good(text_after(text, (size_t)(colon + 1 - text.at))));
+}
+
+/* Reads the address. A port alone is kept with its address, so that a reload compares the same. */
+static void read_listener(struct reader *r, const struct field *f, const struct node *node,
+                          void *value)
+{
+    struct text *address = value;
+    char whole[PORT_ADDRESS_MAX];
+    field_read_text(r, f, node, value);
+    if (port_complete(*address, whole)) {
+        *address = arena_text(&r->source->arena, text_of(whole));
+    }
 }
 
 bool mode_parse(struct text text, unsigned *mode)
@@ -93,27 +104,11 @@ static bool same_networks(const void *left, const void *right)
     return a->given == b->given && i == a->count && i == b->count;
 }
 
-#define HOST_EXPECTED "a host name such as weir.example, without a port"
-
-static void read_hosts(struct reader *r, const struct field *f, const struct node *node,
-                       void *value)
-{
-    const struct node *const *items;
-    size_t n = scalars_of(r, node, f->expects, &items);
-    for (size_t i = 0; i < n; i++) {
-        if (items[i]->scalar.len > 255 || !text_is_made_of(items[i]->scalar, "-._")) {
-            unexpected(r, items[i], HOST_EXPECTED);
-        }
-    }
-    *(struct texts *)value = texts_of(r, items, n);
-}
-
-static const struct field_type type_hosts = {.size = sizeof(struct texts),
-                                             .read = read_hosts,
-                                             .show = field_show_texts,
-                                             .same = field_same_texts,
-                                             .shape = SHAPE_SCALARS};
-static const struct field_type type_listener = FIELD_TYPE_TEXT(listener_is_good);
+static const struct field_type type_listener = {.size = sizeof(struct text),
+                                                .read = read_listener,
+                                                .show = field_show_text,
+                                                .same = field_same_text,
+                                                .good = listener_is_good};
 static const struct field_type type_mode = {
     .size = sizeof(unsigned), .read = read_mode, .show = show_mode};
 /* Shown only if it is given; and one that is always shown, as its `unset` if it is not given. */
@@ -138,29 +133,44 @@ static const char *const headers_names[] = {"ietf", "x-epoch", "x-delta", "off",
 
 /* ---- TLS on listeners ---- */
 
+static bool is_choice(const char *const *choices, struct text name)
+{
+    size_t i = 0;
+    while (choices[i] != NULL && !text_is(name, choices[i])) {
+        i++;
+    }
+    return choices[i] != NULL;
+}
+
 /* Reads names; those of a row with choices must be among them. */
 static void read_names(struct reader *r, const struct field *f, const struct node *node,
                        void *value)
 {
     const struct node *const *items;
     size_t n = scalars_of(r, node, f->expects, &items);
-    for (size_t i = 0; i < n && f->choices != NULL; i++) {
-        size_t j = 0;
-        while (f->choices[j] != NULL && !text_is(items[i]->scalar, f->choices[j])) {
-            j++;
-        }
-        if (f->choices[j] == NULL) {
+    for (size_t i = 0; i < n; i++) {
+        struct text name = items[i]->scalar;
+        if ((f->choices != NULL && !is_choice(f->choices, name)) ||
+            (f->type->good != NULL && !f->type->good(name))) {
             unexpected(r, items[i], f->expects);
         }
     }
     *(struct texts *)value = texts_of(r, items, n);
 }
 
-static const struct field_type type_names = {.size = sizeof(struct texts),
-                                             .read = read_names,
-                                             .show = field_show_texts,
-                                             .same = field_same_texts,
-                                             .shape = SHAPE_SCALARS};
+static bool host_is_good(struct text text)
+{
+    return text.len <= 255 && text_is_made_of(text, "-._");
+}
+
+#define TYPE_NAMES(is_good)                                                                        \
+    {                                                                                              \
+        .size = sizeof(struct texts), .read = read_names, .show = field_show_texts,                \
+        .same = field_same_texts, .good = is_good, .shape = SHAPE_SCALARS                          \
+    }
+
+static const struct field_type type_names = TYPE_NAMES(NULL);
+static const struct field_type type_hosts = TYPE_NAMES(host_is_good);
 
 const char *const client_cert_names[CLIENT_CERTS + 1] = {[CLIENT_CERT_NONE] = "none",
                                                          [CLIENT_CERT_OPTIONAL] = "optional",
@@ -263,7 +273,7 @@ static const struct field server_fields[] = {
      "the only header field in which proxies name the client; any: all three, and a request in "
      "which they name different clients is refused",
      &type_choice, SERVER(client_field), .initial = "any", .choices = client_field_names},
-    {"hosts", "host names such as weir.example",
+    {"hosts", "host names such as weir.example, without a port",
      "further names of this server, which requests on loopback may have as Host", &type_hosts,
      SERVER(hosts), .unset = "IP addresses and localhost only"},
     {"headers", "ietf, x-epoch, x-delta or off", "the rate-limit headers of HTTP answers",

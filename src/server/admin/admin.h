@@ -6,7 +6,7 @@
  *   check    GET    /metrics                Prometheus text 0.0.4 (metrics.c)
  *   check    GET    /v1/status              version, uptime, state, requests, connections, memory
  *   check    GET    /v1/history             samples of the last 15 minutes, and what has happened:
- *                   {"now_ms","every_ms","role","samples":[...] (sample.h),"events":[{"at_ms",
+ *                   {"now_ms","every_ms","role","demo","samples":[...] (sample.h),"events":[{"at_ms",
  *                   "kind","text","messages":[...]},...]}; text and messages for admin only
  *   check    GET    /v1/events              the same as it happens, as server-sent events (events.h)
  *   admin    GET    /v1/limits[/NAME]       live view: numbers, mode, keys, decisions
@@ -41,6 +41,8 @@
  *   admin    POST   /v1/sandbox/ID          one step: {"asks":[{"at_ms","attributes","cost","peek",
  *                   "explain","headers"},...]} (up to 512): {"answers":[...]}
  *   admin    DELETE /v1/sandbox/ID          204
+ *   check    POST   /v1/demo, /v1/demo/ID, DELETE /v1/demo/ID: with --demo, the same with built-in
+ *                   rules: {"scenario":"token_bucket"}; asks have no "explain" and "headers"
  *   admin    GET    /v1/log-level           {"level":"info"}
  *   admin    PUT    /v1/log-level           {"level":"debug"}
  *   admin    GET    /v1/mode                {"mode":"enforce","limits":{"search":"shadow"}}

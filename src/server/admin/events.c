@@ -316,6 +316,7 @@ static void run_history(struct exchange *x)
     buffer_put_u64(body, x->server->options.sample_ms);
     buffer_put(body, TEXT(",\"role\":"));
     http_put_string(body, text_of(role_names[x->role]));
+    buffer_put(body, x->server->options.demo ? TEXT(",\"demo\":true") : TEXT(",\"demo\":false"));
     buffer_put(body, TEXT(",\"samples\":["));
     history_put_samples(x->server->history, body);
     buffer_put(body, TEXT("],\"events\":["));

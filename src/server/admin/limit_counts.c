@@ -70,7 +70,7 @@ void limits_counted_since(const struct limits_counted *before, const struct limi
 /* Returns a mean in which the weight of what was earlier decays. */
 static double decay(double mean, uint64_t count, double seconds)
 {
-    return (mean * RATE_MEAN_S + (double)count) / (RATE_MEAN_S + seconds);
+    return (mean * RATE_SPAN_S + (double)count) / (RATE_SPAN_S + seconds);
 }
 
 void limits_counted_rate(const struct limits_counted *before, struct limits_counted *now,

@@ -11,12 +11,12 @@ struct limit_counts {
     uint64_t shadow_denied;
     uint64_t missing;
     uint64_t uncovered; /* as in struct weir_rules_limit */
-    /* Per second, over about the last RATE_MEAN_S seconds; limits_counted_rate() sets them. */
+    /* Per second, over about the last RATE_SPAN_S seconds; limits_counted_rate() sets them. */
     double denied_rate;
     double decided_rate;
 };
 
-#define RATE_MEAN_S 10 /* the weight of a second halves about each 7 s */
+#define RATE_SPAN_S 10 /* the weight of a second halves about each 7 s */
 
 static inline uint64_t limit_decisions(const struct limit_counts *l)
 {

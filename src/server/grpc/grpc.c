@@ -247,16 +247,24 @@ static bool move_frames(struct connection *c)
     return n > 0;
 }
 
+/* Returns the oldest call that waits for room, or NULL. */
+static struct grpc_call *oldest_waiting(const struct grpc_session *s)
+{
+    struct grpc_call *oldest = NULL;
+    for (struct grpc_call *call = s->waiting > 0 ? s->calls : NULL; call != NULL;
+         call = call->next) {
+        oldest = call->waits ? call : oldest;
+    }
+    return oldest;
+}
+
 /* Runs the oldest call that waits for room, if there is room now. Returns whether it did. */
 static bool run_waiting(struct connection *c)
 {
     struct grpc_session *s = grpc_session_of(c);
-    struct grpc_call *oldest = NULL;
-    if (s->waiting == 0 || c->ending || !connection_has_room(c)) {
+    struct grpc_call *oldest = oldest_waiting(s);
+    if (oldest == NULL || c->ending || !connection_has_room(c)) {
         return false;
-    }
-    for (struct grpc_call *call = s->calls; call != NULL; call = call->next) {
-        oldest = call->waits ? call : oldest;
     }
     oldest->waits = false;
     s->waiting--;

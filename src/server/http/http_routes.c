@@ -47,8 +47,8 @@ static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
                        http_openapi_routes},
     [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
                         admin_blocks_routes, http_key_routes, admin_settings_routes, health_routes,
-                        sandbox_routes, explain_routes, http_openapi_routes, admin_page_routes,
-                        admin_events_routes},
+                        sandbox_routes, demo_routes, explain_routes, http_openapi_routes,
+                        admin_page_routes, admin_events_routes},
     [PROTOCOL_METRICS] = {admin_metrics_routes, health_routes},
 };
 
@@ -111,6 +111,10 @@ static bool fits(struct exchange *x, const struct http_route *row)
     size_t len = r->needed > 0 ? r->needed - r->body_at : r->body.len;
     if (row->run == http_run_operation && len > HTTP_QUESTION_MAX) {
         http_reply_problem(x, 413, "found a body of more than 65536 bytes, expected one question");
+        return false;
+    }
+    if (!demo_takes(row, len)) {
+        http_reply_problem(x, 413, "found a body of more than 131072 bytes, expected fewer asks");
         return false;
     }
     return true;

@@ -160,8 +160,9 @@ struct server_options {
     uint64_t sample_ms;       /* 0: SERVER_SAMPLE_MS */
     uint64_t sandbox_idle_ms; /* 0 in these two: SANDBOX_IDLE_MS, SANDBOX_STEP_NS */
     uint64_t sandbox_step_ns;
-    int headers;                    /* enum ratelimit_format, for HTTP replies */
-    unsigned auth_deny_status;      /* status of a denial at /v1/auth; 0: 429 */
+    bool demo;                 /* clients of the role check have sandboxes with built-in rules */
+    int headers;               /* enum ratelimit_format, for HTTP replies */
+    unsigned auth_deny_status; /* status of a denial at /v1/auth; 0: 429 */
     const struct cidr_set *trusted; /* proxies whose client fields are believed; NULL: loopback */
     int client_field;               /* enum client_field */
     const struct texts *hosts;      /* further names of this server; NULL: none */

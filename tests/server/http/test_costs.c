@@ -178,6 +178,29 @@ static void other_values_are_refused_by_what_they_are(void **state)
     assert_said("POST /v1/check", CHAT("true"), 400, "tokens: found true");
 }
 
+/* Calls of Envoy's service: a number is a number of 32 bits, also in quotes. */
+static void hits_have_32_bits(void **state)
+{
+    static const char call[] = "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"path\","
+                               "\"value\":\"/x\"}]}],\"hitsAddend\":%s}";
+    static const struct {
+        const char *hits;
+        int status;
+        const char *words;
+    } calls[] = {
+        {"4294967295", 200, "\"overallCode\":\"OK\""},
+        {"\"4294967295\"", 200, "\"overallCode\":\"OK\""},
+        {"4294967296", 400, "a whole number from 0 to 4294967295"},
+        {"\"4294967296\"", 400, "a whole number from 0 to 4294967295"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        char body[256];
+        (void)snprintf(body, sizeof body, call, calls[i].hits);
+        assert_said("POST /json", body, calls[i].status, calls[i].words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +218,7 @@ int main(void)
                                         start_http, stop_http),
         cmocka_unit_test_setup_teardown(other_values_are_refused_by_what_they_are, start_http,
                                         stop_http),
+        cmocka_unit_test_setup_teardown(hits_have_32_bits, start_http, stop_http),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,6 +192,15 @@ dodges() {
     cat "$dir/dodges.err"
 }
 
+# attack_hosts DOCUMENT: the login limit becomes one for shop.example alone, and every spelling of the host is sent.
+attack_hosts() {
+    sed -i 's|when: {path: /login}|when: {path: /login, host: shop.example}|' "$dir/weir.yaml"
+    kill -HUP "$weir_pid"
+    until_true is_reloaded
+    dodges "$1" hosts
+}
+is_reloaded() { grep -q ' reloaded ' "$dir/weir.err"; }
+
 # attack DOCUMENT COMMAND...: the recipe with the rule file and the options that the document prints, or with $options
 # instead of these, and every dodge. The command starts the proxy.
 attack() {
@@ -205,4 +214,5 @@ attack() {
     start_weir ${options-$(cat "$dir/options")}
     "$@"
     dodges "$document"
+    attack_hosts "$document"
 }

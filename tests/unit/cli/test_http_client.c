@@ -152,7 +152,7 @@ static void what_ends_early_or_is_no_http_is_told(void **state)
 
 static void a_secret_cannot_begin_a_line_of_its_own(void **state)
 {
-    static const char *const secrets[] = {"", "a b", "a\r\nX: y", "a\nb", "gr\xc3\xbcn"};
+    static const char *const secrets[] = {"", " a", "a b", "a\r\nX: y", "a\nb", "gr\xc3\xbcn"};
     for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
         assert_int_equal(call_to("127.0.0.1:1", secrets[i], 1000), WEIR_EINVAL);
         assert_complaint("expected");

@@ -78,6 +78,7 @@ static void a_call_follows_a_slot_that_has_moved_and_so_do_others(void **state)
     assert_heard(B, "EVALSHA ");
     world_say(w, B, ":1\r\n");
     assert_answered();
+    assert_int_equal(w->metrics.resent, 1);
     assert_int_equal(world_call(w, &next, "k", 0), 0);
     assert_heard(B, "EVALSHA ");
     world_say(w, B, ":1\r\n");

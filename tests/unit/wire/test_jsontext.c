@@ -209,7 +209,9 @@ static void whole_numbers_are_read(void **state)
                 {"-1", false, 0},
                 {"1e-1", false, 0},
                 {"true", false, 0},
-                {"\"1\"", false, 0}};
+                {"\"1\"", false, 0},
+                {".0", false, 0},
+                {"e1", false, 0}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint64_t number = 0;
         if (jsontext_whole(text_of(rows[i].text), &number) != rows[i].whole ||

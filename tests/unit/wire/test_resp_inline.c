@@ -89,10 +89,11 @@ static void escapes_are_undone_as_redis_does(void **state)
 static void quotes_that_do_not_end_a_word_are_refused(void **state)
 {
     static const struct text lines[] = {
-        TEXT("a \"b\n"),     TEXT("a 'b\r\n"),  TEXT("\"\n"),         TEXT("'\n"),
-        TEXT("\"a\"b\n"),    TEXT("'a'b\n"),    TEXT("\"a\"\"b\"\n"), TEXT("'a\\'\n"),
-        TEXT("\"a\\\"\r\n"), TEXT("\"a\\\n"),   TEXT("'a\\\n"),       TEXT("\"\\x\n"),
-        TEXT("it's\n"),      TEXT("'a\\\\'\n"), TEXT("\"\\x4\n"),
+        TEXT("a \"b\n"),        TEXT("a 'b\r\n"),  TEXT("\"\n"),         TEXT("'\n"),
+        TEXT("\"a\"b\n"),       TEXT("'a'b\n"),    TEXT("\"a\"\"b\"\n"), TEXT("'a\\'\n"),
+        TEXT("\"a\\\"\r\n"),    TEXT("\"a\\\n"),   TEXT("'a\\\n"),       TEXT("\"\\x\n"),
+        TEXT("\"a\\\nb\"\r\n"), /* the next line is no part of it */
+        TEXT("it's\n"),         TEXT("'a\\\\'\n"), TEXT("\"\\x4\n"),
     };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
         assert_bad(lines[i], "Protocol error: unbalanced quotes in request");

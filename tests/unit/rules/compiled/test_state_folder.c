@@ -70,6 +70,16 @@ static void a_folder_of_somebody_else_is_refused(void **state)
     assert_refused(w, WEIR_EACCES, "found owner 65534, expected user 0");
 }
 
+static void what_a_killed_process_left_unfinished_is_removed_without_a_word(void **state)
+{
+    struct state_world *w = *state;
+    loading_write(w->folder, ".weir-Ab3dEf", "x");
+    loading_write(w->folder, "api~0123456789abcdef.weir.new", "x");
+    state_world_open(w, rules);
+    assert_string_equal(w->told, "");
+    assert_string_equal(state_world_files(w), "api~.weir");
+}
+
 static void one_process_has_the_folder_and_the_next_is_told_which(void **state)
 {
     struct state_world *w = *state;
@@ -191,6 +201,7 @@ int main(void)
         TEST(a_file_is_no_folder),
         TEST(a_folder_that_others_may_write_to_is_refused),
         TEST(a_folder_of_somebody_else_is_refused),
+        TEST(what_a_killed_process_left_unfinished_is_removed_without_a_word),
         TEST(one_process_has_the_folder_and_the_next_is_told_which),
         TEST(a_folder_with_a_long_name_is_refused_clearly),
         TEST(a_child_shares_the_keys_but_does_not_change_the_rules),

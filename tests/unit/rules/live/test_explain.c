@@ -15,6 +15,7 @@
 #include "rules/live/explain.h"
 
 #define LIMITS_MAX 24
+#define TOLD_MAX 40 /* more than apply */
 #define NOW (1000 * WEIR_SECOND)
 
 /* ---- what is told ---- */
@@ -30,7 +31,7 @@ struct told {
         char rate[32];
         char tier[32];
         struct explained_limit limit;
-    } at[LIMITS_MAX];
+    } at[TOLD_MAX];
 };
 
 static void note_attribute(void *arg, struct text name, struct text value)
@@ -51,7 +52,7 @@ static void note_list(void *arg, const char *name, unsigned line)
 static void note_limit(void *arg, const struct explained_limit *l)
 {
     struct told *t = arg;
-    assert_true(t->limits < LIMITS_MAX);
+    assert_true(t->limits < TOLD_MAX);
     (void)snprintf(t->at[t->limits].name, WEIR_RULES_NAME, "%.*s", TEXT_ARGS(l->name));
     (void)snprintf(t->at[t->limits].why, sizeof t->at[0].why, "%s", l->why != NULL ? l->why : "");
     assert_true(l->why == NULL || l->why[0] != 0);
@@ -177,6 +178,21 @@ static void other_reasons_are_told(void **state)
     assert_why(2, "");
     assert_why(3, "");
     assert_string_equal(told.at[3].key, "bob|plan=x");
+}
+
+static void a_shadow_limit_too_many_is_told(void **state)
+{
+    char yaml[40 * 64] = "limits:\n";
+    size_t len = strlen(yaml);
+    for (unsigned i = 0; i < 33; i++) {
+        len += (size_t)snprintf(yaml + len, sizeof yaml - len,
+                                "  - {name: l%u, key: [], rate: 5/s, shadow: true}\n", i);
+    }
+    open_rules(yaml);
+    explain_words("user=ann");
+    assert_int_equal(told.limits, 33);
+    assert_why(31, "");
+    assert_why(32, "32 shadow limits before it apply, which is the most");
 }
 
 static void a_key_that_is_missing_may_deny_the_request(void **state)
@@ -446,6 +462,7 @@ int main(void)
         TEST(a_condition_that_does_not_hold_is_named),
         TEST(other_reasons_are_told),
         TEST(replaced_limits_and_lists_of_unless_are_told),
+        TEST(a_shadow_limit_too_many_is_told),
         TEST(a_key_that_is_missing_may_deny_the_request),
         TEST(a_list_covers_the_limits),
         TEST(values_of_clients_are_made_visible_and_cut),
