@@ -139,7 +139,7 @@ until [ "$(check lent)$(check told)$(check few)" = 200200200 ] && limits && grep
     [ "$tries" -lt 200 ] || die "no lease is shown: $(cat "$dir/limits")"
     sleep 0.05
 done
-for line in 'api .* enforce +- +- +[0-9]+ +0 +0 +0 +0 +- +[0-9]+ +exact' 'few .* enforce +- +- .* exact' \
+for line in 'api .* enforce +- +- +[0-9.]+ +[0-9]+ +0 +0 +0 +0 +- +[0-9]+ +exact' 'few .* enforce +- +- .* exact' \
     'told .* enforce +1 +- .* synced' 'own .* enforce +0 +[0-9]+ .* -'; do
     grep -qxE "$line" "$dir/limits" || die "no '$line' in $(cat "$dir/limits")"
 done
