@@ -275,6 +275,8 @@ const struct driver drivers_operators[] = {
     {"history.h", "HISTORY_EVENTS", NULL, "unit/server/test_history.c", "the_newest_50_events"},
     {"history.h", "HISTORY_EVENT_BYTES", NULL, "unit/server/test_history.c", "too_many_messages"},
     {"top_denied.h", "TOP_KEY_BYTES", NULL, "unit/server/test_top.c", "TOP_KEY_BYTES"},
+    {"top_panes.h", "TOP_BYTES", NULL, "unit/server/test_top_panes.c",
+     "all_of_it_takes_at_most_8_mb"},
     {"fleet_thread.h", "FLEET_READ_BYTES", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
     {"socket.c", "READS_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
     {"fleet_thread.c", "ROUNDS_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},

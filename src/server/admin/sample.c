@@ -48,6 +48,25 @@ static void put_requests(struct sampler *s, const struct worker_counts *counts, 
     buffer_put_char(out, '}');
 }
 
+/* Puts the denied ones of them, by reason. What the counts of a limit fall back by, because they are
+ * read one after the other, was put with the sample before. */
+static void put_denied(struct sampler *s, const struct worker_counts *counts, struct buffer *out)
+{
+    const char *between = "";
+    buffer_put(out, TEXT(",\"denied\":{"));
+    for (int i = 0; i < REQUEST_REASONS; i++) {
+        if (counts->denied[i] > s->denied[i]) {
+            buffer_put(out, text_of(between));
+            http_put_string(
+                out, text_of(i == WEIR_REASON_UNMATCHED ? "other" : weir_rules_reason_name(i)));
+            put_number(out, ":", counts->denied[i] - s->denied[i]);
+            between = ",";
+            s->denied[i] = counts->denied[i];
+        }
+    }
+    buffer_put_char(out, '}');
+}
+
 /* ---- latency ---- */
 
 /* Returns a quantile in microseconds, interpolated within its bucket. */
@@ -250,6 +269,7 @@ static void put_all(struct sampler *s, const struct numbers *n, uint64_t now_ns,
 {
     put_number(out, "{\"at_ms\":", now_ns / WEIR_MILLISECOND);
     put_requests(s, &n->counts, out);
+    put_denied(s, &n->counts, out);
     put_latency(s, &n->counts, out);
     put_limits(s, n, now_ns, out);
     put_tables(n, out);

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "server/admin/denied_log.h"
 #include "server/admin/events.h"
-#include "server/admin/top_denied.h"
+#include "server/denied/top_denied.h"
 #include "server/net/server_fleet.h"
 #include "server/sandbox/sandboxes.h"
 
@@ -296,6 +296,17 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
     }
     return e == 0 ? open_fleet(w, error)
                   : fail(error, WEIR_EIO, "cannot listen: %s", uv_strerror(e));
+}
+
+void worker_count_rare(struct worker *worker, enum server_protocol listener, int reason,
+                       const char *limit)
+{
+    if (listener_is_for_clients(listener)) {
+        count_own(&worker->counts.denied[reason], 1);
+    }
+    if (reason == WEIR_REASON_MISSING) {
+        top_denied(limit, "", 0, reason);
+    }
 }
 
 static void run(void *arg)
