@@ -247,8 +247,18 @@ says '^log level: info$'
 ctl 0 log-level debug
 says '^log level: debug$'
 ctl 0 top-denied 5
-says '^ +[0-9]+ +0 +api +'
+says '^the last [0-9]+ seconds; every other key was denied at most [0-9]+ times?$'
+says '^ *DENIED +ERROR +REASON +LIMIT +KEY$'
+says '^ +[0-9]+ +0 +limit +api +'
+ctl 0 top-denied 5 --minutes 1
+says '^ +[0-9]+ +0 +limit +api +'
+ctl 0 top-denied --json --minutes 5
+says '"minutes": 5'
 ctl 2 top-denied none
+ctl 2 top-denied --minutes 2
+complains "--minutes: found '2', expected 1, 5 or 15"
+ctl 2 status --minutes 5
+complains "status has no --minutes"
 
 # the kill switch
 check carol >/dev/null; check carol >/dev/null
@@ -289,7 +299,9 @@ timeout 60 "$weir" top --admin "$admin" --interval 100ms >"$dir/said" 2>"$dir/co
 says '^weir .* at 127\.0\.0\.1:[0-9]+  ready'
 says '^LIMIT +TIER +RATE +MODE +ALLOW/S +DENY/S +NEVER/S +SHADOW/S +KEYS +FILL +EVICT/S$'
 says '^api '
-says '^DENIED +LIMIT +KEY$'
+says '^DENIED/15MIN +REASON +LIMIT +KEY$'
+timeout 60 "$weir" top --admin "$admin" --interval 100ms --minutes 5 >"$dir/said" 2>"$dir/complaint" </dev/null || die "top --minutes"
+says '^DENIED/5MIN +REASON +LIMIT +KEY$'
 timeout 60 "$weir" top --admin "$admin" --json --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top --json"
 says '"decisions_per_second"'
 if command -v python3 >/dev/null; then python3 -m json.tool "$dir/said" >/dev/null || die "top --json is not JSON"; fi
