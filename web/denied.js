@@ -24,20 +24,23 @@ const REASONS = {
     overload: { series: OTHER, kind: "warn", about: "The table or the queue is full: this says nothing about the key." },
 };
 
-// Returns which series denials of these samples need: always that of limits, others where they have something.
-export function deniedSeries(samples) {
-    const there = new Set(samples.flatMap((s) => Object.keys(s.denied ?? {})).map((reason) => REASONS[reason]?.series ?? OTHER));
+// The denied of a sample by reason: of all requests, or of one limit's decisions (without `limit`, which is the rest).
+export const reasonsOf = (sample, limit) => (limit ? sample.limits_denied?.[limit] : sample.denied) ?? {};
+
+// Returns which series these need: always that of limits, others where they have something.
+export function deniedSeries(reasons) {
+    const there = new Set(reasons.flatMap(Object.keys).map((reason) => REASONS[reason]?.series ?? OTHER));
     return SERIES.filter((series) => series === LIMIT || there.has(series));
 }
 
 // The series with the names that they have beside each other.
 export const namedSeries = (list) => (list.length > 1 ? list.map((series) => (series === LIMIT ? ALONE : series)) : list);
 
-// The denied requests of a sample for each of the series. Those of limits are the rest, so that all of them are counted.
-export function deniedOf(sample, list) {
+// All that were denied, by reason, for each of the series. Those of limits are the rest, so that all of them are counted.
+export function deniedOf(all, reasons, list) {
     const sums = new Map(list.map((series) => [series, 0]));
-    let rest = sample.requests.deny;
-    Object.entries(sample.denied ?? {}).forEach(([reason, n]) => {
+    let rest = all;
+    Object.entries(reasons).forEach(([reason, n]) => {
         const series = REASONS[reason]?.series ?? OTHER;
         if (series !== LIMIT && sums.has(series)) {
             sums.set(series, sums.get(series) + n);

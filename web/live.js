@@ -1,7 +1,7 @@
 // The live view: what the server decides now, and over the last 15 minutes. Counts need the role check, or none; keys, rules
 // and messages need the admin secret.
 
-import { deniedOf, deniedSeries, namedSeries, topDenied } from "./denied.js";
+import { deniedOf, deniedSeries, namedSeries, reasonsOf, topDenied } from "./denied.js";
 import { feed, samplesOf } from "./feed.js";
 import { ALL, limitsTable } from "./limits.js";
 import { timeChart } from "./draw.js";
@@ -22,8 +22,14 @@ const LATENCY = [
     { name: "p99.9", colour: "--p999" },
 ];
 
-const requestsOf = (sample, reasons) => [sample.requests.allow, ...deniedOf(sample, reasons), sample.requests.error + sample.requests.overload];
-const decisionsOf = (sample, name) => sample.limits[name] ?? [0, 0, 0];
+// What is allowed, what is denied by reason, and errors or what a limit in shadow mode would have denied: of all requests, or
+// of a limit's decisions.
+function shareOf(sample, limit, series) {
+    const { allow, deny, error, overload } = sample.requests;
+    const [allowed, denied, last] = limit === ALL ? [allow, deny, error + overload] : sample.limits[limit] ?? [0, 0, 0];
+    return [allowed, ...deniedOf(denied, reasonsOf(sample, limit), series), last];
+}
+
 const latencyOf = ({ latency_us: l }) => (l ? [l.p50, l.p99, l.p999] : [null, null, null]);
 
 // The samples of the last `seconds` as columns: one array of times, one of values for each of so many series.
@@ -99,13 +105,13 @@ function traffic(choice) {
 
     function choose() {
         const of = choice.limit;
-        reasons = of === ALL ? deniedSeries(samplesOf(choice.seconds).samples) : [];
+        reasons = deniedSeries(samplesOf(choice.seconds).samples.map((s) => reasonsOf(s, of)));
         const now = [of, ...reasons.map((series) => series.name)].join("\n");
         if (shown !== now) {
             shown = now;
             const label = of === ALL ? "Requests per second" : `${of}: decisions per second`;
             setText(heading, label);
-            chart.setSeries(of === ALL ? [ALLOW, ...namedSeries(reasons), FAILED] : DECISIONS, label);
+            chart.setSeries([ALLOW, ...namedSeries(reasons), of === ALL ? FAILED : SHADOW], label);
             all.hidden = of === ALL;
         }
     }
@@ -113,8 +119,7 @@ function traffic(choice) {
     function update() {
         choose();
         none.hidden = none.hidden || feed.samples.some((s) => Object.values(s.requests).some((n) => n > 0));
-        const data = choice.limit === ALL ? columns(choice.seconds, (s) => requestsOf(s, reasons), reasons.length + 2) : columns(choice.seconds, (s) => decisionsOf(s, choice.limit));
-        chart.set({ ...data, marks: marksOf() });
+        chart.set({ ...columns(choice.seconds, (s) => shareOf(s, choice.limit, reasons), reasons.length + 2), marks: marksOf() });
     }
     return { element: box, update, close: chart.close };
 }

@@ -102,6 +102,19 @@ def every_other_reason_is_told_too():
     B.check(S)
 
 
+def the_chart_of_a_limit_is_split_too():
+    press = "[...document.querySelectorAll('th[scope=row] button')].find(b => b.textContent === '%s').click()"
+    ask("/login", "user=" + INNOCENT[0])
+    until("the limit is there", lambda: "login" in B.text("table.data"))
+    B.js(press % "login")
+    until("only the store denies", lambda: legend() == ["allowed", "denied: limit", "denied: store", "shadow"])
+    B.js(press % "ban")
+    until("a ban denies", lambda: legend() == ["allowed", "denied: limit", "denied: ban", "shadow"])
+    B.js(press % "ban")
+    until("all are shown again", lambda: "errors" in legend())
+    B.check(S)
+
+
 def the_list_follows_the_chosen_time():
     for seconds, words in (("60", "second"), ("300", ""), ("900", "")):
         B.js("document.querySelector('input[type=radio][value=\"%s\"]').click()" % seconds)

@@ -7,6 +7,8 @@
  *    "latency_us":{"p50","p99","p999"} (null: no requests),
  *    "limits":{NAME:[allowed,denied,shadow_denied],...} (of those with decisions SAMPLE_LIMITS: first
  *    up to SAMPLE_DENYING that have denied most, then the busiest; the others added up as "(others)"),
+ *    "limits_denied":{NAME:{REASON:N,...},...} (of these limits, their denials for other reasons than
+ *    the units of the limit),
  *    "keys","capacity","fullest":{"limit","percent"} (null: no limits),"reservations","held",
  *    "connections" (of clients),"memory_bytes","cpu" (processors in use),"generation","mode",
  *    "store":{"up","nodes","connections","breakers_open"} (null: no fleet)}

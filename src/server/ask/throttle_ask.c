@@ -4,6 +4,7 @@
 #include "rules/file/adhoc.h"
 #include "rules/live/live.h"
 #include "server/ask/key_ask.h"
+#include "server/denied/limit_reasons.h"
 #include "server/denied/top_denied.h"
 
 _Static_assert((int)REMOTE_CHECK == (int)WEIR_CHECK && (int)REMOTE_PEEK == (int)WEIR_PEEK,
@@ -19,6 +20,9 @@ int throttle_denies(const struct weir_question *q, const struct weir_answer *sai
     int reason = said->flags == 0 ? WEIR_REASON_LIMIT : rules_reason(said); /* a call less */
     if (q->mode != WEIR_PEEK) {
         top_denied(SERVER_ADHOC, q->key, q->key_len, reason);
+        if (reason != WEIR_REASON_LIMIT) {
+            limit_reasons_note(SERVER_ADHOC, reason);
+        }
     }
     return reason;
 }

@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 #include "rules/file/config.h"
-#include "server/net/server.h"
+#include "server/denied/limit_reasons.h"
 
 #define TURN_NS (TOP_TURN_S * WEIR_SECOND)
 
@@ -14,12 +14,6 @@ struct pane {
     uint64_t from_ns;
     uint64_t to_ns;
     struct top_set sets[TOP_SETS];
-};
-
-/* Panes in the order of time. */
-struct row_of_panes {
-    size_t count;
-    struct pane *at;
 };
 
 struct top_panes {
@@ -34,8 +28,9 @@ struct top_panes {
 };
 
 _Static_assert(TOP_BYTES == CONFIG_TOP_BYTES, "it is counted as what it is");
-_Static_assert(sizeof(struct top_panes) + (SERVER_THREADS_MAX + 1) * TOP_THREAD <= TOP_BYTES,
-               "panes and sketches are too large");
+_Static_assert(sizeof(struct top_panes) + (SERVER_THREADS_MAX + 1) * TOP_THREAD + REASON_TABLE <=
+                   TOP_BYTES,
+               "panes, sketches and reasons are too large");
 
 struct top_panes *top_panes_create(uint64_t now_ns)
 {

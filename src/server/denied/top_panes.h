@@ -26,7 +26,7 @@
 #include "server/denied/top_denied.h"
 
 /* Most that all of this takes, with the sketches of SERVER_THREADS_MAX threads and the operators'
- * one. It is part of server.memory, whatever the number of threads. */
+ * one, and with the reasons of limits (limit_reasons.h). It is part of server.memory, whatever the number of threads. */
 #define TOP_BYTES 8000000
 
 #define TOP_TURN_S 10  /* seconds of a pane ... */

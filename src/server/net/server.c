@@ -14,6 +14,7 @@
 #include "rules/live/live.h"
 #include "server/admin/denied_log.h"
 #include "server/admin/history.h"
+#include "server/denied/limit_reasons.h"
 #include "server/denied/top_panes.h"
 #include "server/ask/reservations.h"
 #include "server/net/penalty.h"
@@ -259,7 +260,8 @@ static int make_denied_log(struct server *server, struct weir_error *error)
 static int make_panes(struct server *server, struct weir_error *error)
 {
     server->panes = top_panes_create(clock_monotonic_ns());
-    return server->panes != NULL
+    server->reasons = limit_reasons_create();
+    return server->panes != NULL && server->reasons != NULL
                ? 0
                : fail(error, WEIR_ENOMEM, "out of memory for the keys that are denied most");
 }
@@ -386,6 +388,8 @@ void server_stop(struct server *server)
     reservations_destroy(server->reservations);
     top_panes_destroy(server->panes); /* after the sketches, which read its turn */
     server->panes = NULL;
+    limit_reasons_destroy(server->reasons);
+    server->reasons = NULL;
     denied_log_destroy(server->denied_log);
     server->denied_log = NULL;
     history_destroy(server->history);

@@ -197,6 +197,7 @@ struct reservations;
 struct fleet_numbers;
 struct history;
 struct top_panes;
+struct limit_reasons;
 
 /*
  * A fleet, whose store decides limits of the rules. It must be the fleet that the rules were opened
@@ -232,6 +233,7 @@ struct server {
     struct reservations *reservations;
     struct denied_log *denied_log; /* server/admin/denied_log.h */
     struct top_panes *panes;       /* server/denied/top_panes.h; the operators' thread's */
+    struct limit_reasons *reasons; /* server/denied/limit_reasons.h */
     struct history *history;       /* server/admin/history.h; NULL: operators have no listener */
     struct tally *clients;         /* connections of each address, and ... */
     struct tally *operators;       /* ... those of the operators' listener */

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "server/admin/denied_log.h"
 #include "server/admin/events.h"
+#include "server/denied/limit_reasons.h"
 #include "server/denied/top_denied.h"
 #include "server/net/server_fleet.h"
 #include "server/sandbox/sandboxes.h"
@@ -317,6 +318,7 @@ static void run(void *arg)
     (void)sigdelset(&all, SIGBUS); /* of a state file; if it were blocked, no handler would run */
     (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
     top_use(w->top);
+    limit_reasons_use(w->server->reasons);
     denied_log_use(w->server->denied_log);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT); /* until on_stop() and on_tick() have closed all */
 }

@@ -172,6 +172,18 @@ static void samples_tell_the_reasons(void **state)
     check(OF("/api", ",\"ip\":\"192.0.2.66\""), 1);
     await("\"missing\":1");
     await("\"block_list\":1");
+    await(",\"limits_denied\":{},"); /* no limit has denied more than by its units */
+    assert_null(strstr(a.body, "\"limits_denied\":{\""));
+}
+
+static void samples_tell_the_reasons_of_each_limit(void **state)
+{
+    await(",\"denied\":{}");
+    check(OF("/login", ",\"user\":\"ann\""), 3); /* the last one bans */
+    await("\"limits_denied\":{\"login\":{\"ban\":1}}");
+    ask("POST /v1/keys/block", "{\"limit\":\"api\",\"key\":\"bob\"}");
+    check("{\"limit\":\"api\",\"key\":\"bob\"}", 1);
+    await("\"limits_denied\":{\"api\":{\"blocked\":1}}");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
@@ -184,6 +196,7 @@ int main(void)
         TEST(requests_are_counted_by_reason_over_every_protocol),
         TEST(those_of_operators_do_not_count),
         TEST(samples_tell_the_reasons),
+        TEST(samples_tell_the_reasons_of_each_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
