@@ -4,6 +4,8 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +18,7 @@
 #include <cmocka.h>
 #include <weir_rules.h>
 
+#include "base/atomic.h"
 #include "rules/file/config.h"
 #include "server/denied/limit_reasons.h"
 #include "server/denied/top_panes.h"
@@ -385,6 +388,64 @@ static void a_denial_of_an_interrupted_thread_does_no_harm(void **state)
     top_destroy(slow);
 }
 
+/* ---- threads ---- */
+
+#define FEW_ROWS TOP_WAYS /* they fit into one set, so that all is exact */
+#define TURNS 80          /* less than 15 minutes */
+#define DENIALS_EACH 100000
+
+static uint64_t progress[THREADS]; /* denials of each thread */
+
+static void *deny_on(void *arg)
+{
+    uint64_t *own = arg;
+    struct top *top = tops[own - progress];
+    for (uint64_t i = 0; i < DENIALS_EACH; i++) {
+        add(top, (unsigned)(i % FEW_ROWS));
+        store_release(own, i + 1);
+    }
+    return NULL;
+}
+
+/* Waits until each thread has denied something since the last turn, or is done: then none of them
+ * still counts into a turn before that. */
+static void await_progress(uint64_t *seen)
+{
+    for (unsigned i = 0; i < THREADS; i++) {
+        while (load_acquire(&progress[i]) == seen[i] && seen[i] < DENIALS_EACH) {
+            (void)sched_yield();
+        }
+        seen[i] = load_acquire(&progress[i]);
+    }
+}
+
+static void no_denial_is_lost_when_turns_end_under_threads(void **state)
+{
+    pthread_t threads[THREADS];
+    uint64_t seen[THREADS] = {0};
+    struct top_list list;
+    (void)state;
+    memset(progress, 0, sizeof progress);
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, deny_on, &progress[i]), 0);
+    }
+    for (unsigned turn = 0; turn < TURNS; turn++) {
+        await_progress(seen);
+        pass(TOP_TURN_S * SECOND);
+        for (size_t i = 0, n = listed(15, &list); i < n; i++) {
+            assert_true(row_of(list.rows[i]) < FEW_ROWS);
+        }
+    }
+    for (unsigned i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    }
+    assert_int_equal(listed(15, &list), FEW_ROWS);
+    for (unsigned i = 0; i < FEW_ROWS; i++) {
+        assert_int_equal(list.rows[i]->high, THREADS * DENIALS_EACH / FEW_ROWS);
+        assert_int_equal(list.rows[i]->low, list.rows[i]->high);
+    }
+}
+
 /* ---- memory ---- */
 
 static void all_of_it_takes_at_most_8_mb(void **state)
@@ -420,6 +481,7 @@ int main(void)
         TEST(the_past_does_not_hide_who_comes_now),
         TEST(a_clock_that_jumps_far_loses_nothing_that_is_recent),
         TEST(a_denial_of_an_interrupted_thread_does_no_harm),
+        TEST(no_denial_is_lost_when_turns_end_under_threads),
         TEST(all_of_it_takes_at_most_8_mb),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
