@@ -372,3 +372,18 @@ start --admin 127.0.0.1:0 --http off --admin-secrets "$dir/admin" --store redis:
 ctl 0 --secret-file "$dir/admin" config
 says '^ *url: .*redis://127.0.0.1:1'
 stop
+
+# The keys denied most are in memory alone: the folder of the state has none of them, and a restart begins anew.
+mkdir -m 700 "$dir/state"
+start --admin 127.0.0.1:0 --http 127.0.0.1:0 --admin-secrets "$dir/admin" --state "$dir/state"
+for _ in 1 2 3 4; do check key-of-a-client >/dev/null; done
+ctl 0 --secret-file "$dir/admin" top-denied
+says ' 0 +limit +api +key-of-a-client$'
+stop
+[ -n "$(find "$dir/state" -type f -size +0)" ] || die "there is no state"
+if grep -rqa key-of-a-client "$dir/state"; then die "the state names a key"; fi
+start --admin 127.0.0.1:0 --http 127.0.0.1:0 --admin-secrets "$dir/admin" --state "$dir/state"
+ctl 0 --secret-file "$dir/admin" top-denied
+says '^ *DENIED +ERROR +REASON +LIMIT +KEY$'
+if grep -q key-of-a-client "$dir/said"; then die "a restart lists what was denied before it"; fi
+stop
