@@ -264,7 +264,9 @@ static const struct field server_fields[] = {
     {"socket_group", "the name or number of a group", "the group of unix sockets", &type_text,
      SERVER(socket_group), .unset = "that of the process"},
     {"memory", "a size such as 1GB",
-     "the most memory that all limits together may take, with the files that the rules name",
+     "the most memory that all limits together may take, with the files that the rules name and "
+     "8MB "
+     "for the keys that are denied most",
      &type_size, SERVER(memory), .initial = "1GB", .change = CHANGE_APPLIED},
     {"trusted_proxies", "networks such as 10.0.0.0/8",
      "the proxies whose forwarding headers are believed", &type_trusted, SERVER(trusted),
