@@ -229,7 +229,7 @@ struct server {
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
     struct denied_log *denied_log; /* server/admin/denied_log.h */
-    struct notices *notices; /* server/notices/notices.h */
+    struct notices *notices;       /* server/notices/notices.h */
     struct history *history;       /* server/admin/history.h; NULL: operators have no listener */
     struct tally *clients;         /* connections of each address, and ... */
     struct tally *operators;       /* ... those of the operators' listener */
