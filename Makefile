@@ -21,8 +21,8 @@ build: ## build the library and the program (build/weir)
 	@scripts/setup build
 	@$(call make_preset,release,build,all)
 
-run: build ## start the server with example rules (ARGS=... for its options), until it is interrupted
-	@build/weir serve $(ARGS) </dev/null
+run: build ## start the server with example rules and the demo (ARGS=... for its options), until it is interrupted
+	@build/weir serve --demo $(ARGS) </dev/null
 
 test: ## build and run every test; ends with "N passed, N failed"
 	@scripts/setup build test $(MACHINES)

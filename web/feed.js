@@ -18,8 +18,8 @@ const BACKOFF_MS = [500, 1000, 2000, 4000];
 class Feed {
     samples = [];
     events = [];
-    top = null;
     notices = []; // what operators must know at once, the worst first
+    tops = null; // the keys that were denied most, for 1, 5 and 15 minutes
     version = "";
     // connecting, live, gone (no answer), refused (401, 403), full (too many streams), paused (the tab is hidden)
     state = "connecting";
@@ -167,7 +167,7 @@ class Feed {
             this.notices = data.notices;
             this.#tell("notices");
         } else if (name === "top") {
-            this.top = data.denied;
+            this.tops = data.tops;
             this.#tell("top");
         } else if (name === "dropped") {
             this.why = data?.why ?? "";

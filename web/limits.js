@@ -41,7 +41,7 @@ function byName(items) {
 
 // ---- the order ------------------------------------------------------------
 
-const RATE_S = 10; // as LIMIT_RATE_S of the server
+const RATE_S = 10; // as RATE_SPAN_S of the server
 
 // Denials and decisions per second of about the last ten seconds, as the server counts them for /v1/limits.
 function recentRates() {
@@ -227,9 +227,16 @@ export function limitsTable(choice, api, admin, series) {
         setText(folded, found.length === 0 ? "No limit has such a name" : hidden === 0 ? `${plural(found.length, "limit")}, all shown` : `${exact(shown.length)} of ${plural(found.length, "limit")} shown; ${exact(idleHidden)} idle and ${exact(hidden - idleHidden)} in use are folded`);
     }
 
+    // What the limit decides each second; one that the sample does not name, as /v1/limits has it.
+    function lastOf(name, values, sample) {
+        const item = items.get(name);
+        const isOther = item && sample?.[OTHERS] && !sample[name];
+        return isOther ? [item.decided - item.denied, item.denied, 0] : values.map((v) => v.at(-1) ?? 0);
+    }
+
     function showRow(name, { cells, row, button }, data) {
         const values = [0, 1, 2].map((k) => data.limits.map((l) => l[name]?.[k] ?? 0));
-        const last = values.map((v) => v.at(-1) ?? 0);
+        const last = lastOf(name, values, data.limits.at(-1));
         const [allowed, denied, shadowed] = values.map(sum);
         showCount(cells.allow, last[0], "");
         showCount(cells.deny, last[1], "c-deny");

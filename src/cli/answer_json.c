@@ -2,7 +2,6 @@
 
 #include "cli/admin_client.h"
 #include "cli/grid.h"
-#include "cli/output/colour.h"
 #include "rules/value/quantity.h"
 
 /* ---- the question ---- */
@@ -25,9 +24,27 @@ json_t *key_question(char **words, int count, const char *tier)
     return body;
 }
 
-/* ---- the answer ---- */
+static void put_parameter(struct buffer *target, const char *name, const char *value)
+{
+    buffer_put(target, text_of(name));
+    http_put_encoded(target, text_of(value));
+}
 
-/* Returns a member that is a whole number above 0; otherwise 0. */
+void key_target(struct buffer *target, char **words, int count, const char *tier, const char *by)
+{
+    put_parameter(target, "/v1/keys?limit=", words[0]);
+    for (int i = 1; i < count; i++) {
+        put_parameter(target, "&key=", words[i]);
+    }
+    if (tier != NULL) {
+        put_parameter(target, "&tier=", tier);
+    }
+    if (by != NULL) {
+        put_parameter(target, "&by=", by);
+    }
+    buffer_put_char(target, 0);
+}
+
 json_t *attributes_question(char **words, int count)
 {
     json_t *attributes = json_object();
@@ -47,6 +64,9 @@ json_t *attributes_question(char **words, int count)
     return body;
 }
 
+/* ---- the answer ---- */
+
+/* Returns a member that is a whole number above 0; otherwise 0. */
 static uint64_t count_of(const json_t *said, const char *name)
 {
     json_int_t number = json_integer_value(json_object_get(said, name));
@@ -101,12 +121,16 @@ static void print_times(const json_t *said)
     }
 }
 
+enum colour verdict_colour(const char *verdict)
+{
+    return strcmp(verdict, "allow") == 0  ? COLOUR_GOOD
+           : strcmp(verdict, "deny") == 0 ? COLOUR_WARNING
+                                          : COLOUR_BAD;
+}
+
 static void print_verdict(const char *verdict)
 {
-    enum colour colour = strcmp(verdict, "allow") == 0  ? COLOUR_GOOD
-                         : strcmp(verdict, "deny") == 0 ? COLOUR_WARNING
-                                                        : COLOUR_BAD;
-    (void)printf("%-10s %s", "verdict", colour_begin(stdout, colour));
+    (void)printf("%-10s %s", "verdict", colour_begin(stdout, verdict_colour(verdict)));
     safe_print(stdout, text_of(verdict), false);
     (void)printf("%s\n", colour_end(stdout));
 }

@@ -87,7 +87,7 @@ struct cli_command {
 /* The row of each subcommand, defined in its file, listed in program.c. */
 extern const struct cli_command cli_ask, cli_bench_load, cli_check, cli_completion,
     cli_config_check, cli_config_convert, cli_config_show, cli_ctl, cli_demo, cli_help, cli_replay,
-    cli_simulate, cli_serve, cli_top, cli_version;
+    cli_simulate, cli_serve, cli_top, cli_version, cli_watch;
 
 /*
  * The program's name and its commands, with NULL after the last. They are defined in program.c;

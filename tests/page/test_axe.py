@@ -67,9 +67,37 @@ def notices_of_each_severity_have_no_serious_finding():
             B.scheme(dark, still=True)
             found += findings("notices, %s, %d" % ("dark" if dark else "light", width))
     B.open("about:blank")
+    B.resize(1280, 900)
+    B.scheme(False)
     s.stop()
     assert found == [], "\n".join(found)
 
+
+def the_demo_has_no_serious_finding_without_a_secret_narrow_or_wide():
+    server = serve("--demo")
+    found = []
+    B.js("sessionStorage.clear()")
+    B.open(link(server, secret=None))
+    for width in (390, 1440):
+        B.resize(width, 844)
+        for dark in (False, True):
+            B.scheme(dark, still=True)
+            B.view("live")
+            B.view("play")
+            until("the playground", lambda: B.value(".play-card", "quota") == 10)
+            B.hold("[data-client] .spend")
+            until("a denial", lambda: (B.value(".play-card", "denied") or 0) > 0)
+            B.release()
+            found += findings("demo, %d, %s" % (width, "dark" if dark else "light"))
+            B.js("document.querySelector('input[value=all]').click()")
+            until("five cards", lambda: len(B.all(".play-card")) == 5 and B.value(".play-card", "quota") == 10)
+            found += findings("all five, %d, %s" % (width, "dark" if dark else "light"))
+            B.click("#sign")
+            B.sees("Admin secret", "dialog")
+            found += findings("sign in, %d, %s" % (width, "dark" if dark else "light"))
+            B.js("document.querySelector('dialog button').click()")
+    server.stop()
+    assert found == [], "\n".join(found)
 
 
 stories(sys.modules[__name__])

@@ -145,6 +145,35 @@ def what_an_operator_takes_is_no_traffic():
     B.check(S)
 
 
+def of_150_limits_those_that_do_not_apply_are_folded():
+    B.js("location.hash = '#/keys?path=/p77/x&user=peggy'")
+    B.sees("149 limits do not apply", ".rest summary")
+    assert B.js("return document.querySelectorAll('.rest tbody tr').length") == 0
+    B.tab_to(".rest summary", Keys.TAB)
+    B.keys(Keys.ENTER)
+    B.sees("path is /p77/x, expected /p149/**", ".rest")
+    asked = B.asked("v1/explain")
+    until("another poll", lambda: B.asked("v1/explain") > asked + 1)
+    assert B.js("return document.querySelectorAll('.rest tbody tr').length") == 149  # it stays open
+    B.check(S)
+
+
+def the_kill_switch_of_one_of_150_limits_is_found():
+    B.view("keys")
+    B.sees("138 more limits: filter to see them", ".operate")
+    B.tab_to("input[aria-label^='Filter the limits']", Keys.TAB)
+    B.keys("077")
+    B.sees("limit-077", ".operate")
+    B.click("button[aria-label='Switch to shadow: limit-077']")
+    B.click("dialog button[type=submit]")
+    until("it is in shadow mode", lambda: B.all("button[aria-label='Enforce: limit-077']"))
+    B.fill("input[aria-label^='Filter the limits']", "")
+    until("it is the first", lambda: "limit-077" in B.js("return document.querySelectorAll('.switch')[1].innerText"))
+    B.click("button[aria-label='Enforce: limit-077']")
+    until("it is as before", lambda: B.all("button[aria-label='Switch to shadow: limit-000']") and not B.all("button[aria-label='Enforce: limit-077']"))
+    B.check(S)
+
+
 def the_limit_that_denies_most_is_the_first_of_150():
     B.view("live")
     with busy():

@@ -247,16 +247,21 @@ static int run_link(struct ctl *ctl)
 static void print_denied(const struct ctl *ctl, const json_t *said)
 {
     static const struct grid_column columns[] = {
-        {"DENIED", true}, {"ERROR", true}, {"LIMIT", false}, {"KEY", false}};
+        {"DENIED", true}, {"ERROR", true}, {"REASON", false}, {"LIMIT", false}, {"KEY", false}};
     const json_t *denied = json_object_get(said, "denied");
     struct grid g;
     (void)ctl;
+    (void)printf("the last %llu seconds; every other key was denied at most %llu time%s\n",
+                 (unsigned long long)ctl_count(said, "seconds"),
+                 (unsigned long long)ctl_count(said, "others"),
+                 ctl_count(said, "others") == 1 ? "" : "s");
     grid_init(&g, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < json_array_size(denied); i++) {
         const json_t *row = json_array_get(denied, i);
         const json_t *key = json_object_get(row, "key");
         grid_put_count(&g, ctl_count(row, "count"));
         grid_put_count(&g, ctl_count(row, "error"));
+        grid_put(&g, text_of(json_text(row, "reason")));
         grid_put(&g, text_of(json_text(row, "limit")));
         grid_put(&g, (struct text){json_text(row, "key"), json_string_length(key)});
     }
@@ -265,9 +270,9 @@ static void print_denied(const struct ctl *ctl, const json_t *said)
 
 static int run_top_denied(struct ctl *ctl)
 {
-    char target[64] = "/v1/top";
+    char target[64];
     struct weir_error error;
-    uint64_t n;
+    uint64_t n = 0;
     if (ctl->count > 0) {
         if (count_parse(text_of(ctl->operands[0]), &n, &error) != 0) {
             return cli_complain(&cli_ctl, "%s", error.text);
@@ -275,8 +280,8 @@ static int run_top_denied(struct ctl *ctl)
         if (n == 0) {
             return cli_complain(&cli_ctl, "found '0', expected a whole number from 1 up");
         }
-        (void)snprintf(target, sizeof target, "/v1/top?n=%llu", (unsigned long long)n);
     }
+    admin_put_top(target, sizeof target, ctl->minutes, n);
     return ctl_get(ctl, target, print_denied);
 }
 
@@ -294,8 +299,9 @@ const struct ctl_row ctl_server_rows[] = {
      "status", 0, 0, 0, .call = {"GET", "/v1/status", NULL, {"", 0}}, .print = print_status},
     {"ready", "exit with status 0 if the server takes requests; needs no secret", "ready", 0, 0, 0,
      .run = run_ready},
-    {"top-denied [N]", "print the keys that were denied most", "top-denied", 0, 1, 0,
-     .run = run_top_denied},
+    {"top-denied [N] [--minutes 1|5|15]",
+     "print the keys that were denied most, by which limit, and why", "top-denied", 0, 1,
+     CTL_TAKES(CTL_MINUTES), .run = run_top_denied},
     {"link", "print a link for a browser, with the secret in it", "link", 0, 0, 0, .run = run_link},
     {.name = NULL},
 };

@@ -6,7 +6,6 @@
 #include "server/admin/admin.h"
 #include "server/admin/history.h"
 #include "server/admin/sample.h"
-#include "server/admin/top_denied.h"
 #include "server/notices/notices.h"
 
 struct events {
@@ -20,7 +19,7 @@ struct events {
 };
 
 #define TOP_TICKS 2  /* ticks of the timer for each `top` */
-#define TOP_COUNT 20 /* keys in it */
+#define TOP_COUNT 20 /* keys for each of its times */
 #define TEXT_BYTES (1u << 20)
 
 /* ---- texts ---- */
@@ -277,9 +276,14 @@ static bool has_admins(const struct worker *w)
 /* Composes the event `top` in e->text. Returns false if out of memory. */
 static bool compose_top(struct events *e)
 {
-    json_t *top = admin_top(e->worker->server, TOP_COUNT);
-    char *text = top != NULL ? json_dumps(top, JSON_COMPACT) : NULL;
-    json_decref(top);
+    json_t *tops = json_array();
+    for (size_t i = 0; i < ADMIN_TOP_MINUTES; i++) {
+        (void)json_array_append_new(tops,
+                                    admin_top(e->worker->server, admin_top_minutes[i], TOP_COUNT));
+    }
+    json_t *all = json_pack("{s:o}", "tops", tops);
+    char *text = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
     if (text != NULL) {
         begin(&e->text, "top");
         buffer_put(&e->text, text_of(text));
@@ -292,6 +296,7 @@ static bool compose_top(struct events *e)
 static void on_time(uv_timer_t *timer)
 {
     struct events *e = timer->data;
+    admin_top_tick(e->worker->server);
     check_roles(e->worker);
     notices_look(e->worker->server, clock_unix_ns());
     send_notices(e);

@@ -8,8 +8,8 @@
  *   event    what has happened, as in history.h
  *   notices  {"notices":[...]} as in server/notices/notices.h, after hello and when they
  *            change
- *   top      {"denied":[...]} as /v1/top, after hello and then every second sample, for the role admin
- *            only
+ *   top      {"tops":[...]}, each as /v1/top, for 1, 5 and 15 minutes, after hello and then every
+ *            second sample, for the role admin only
  *   dropped  {"why"}: the stream ends now
  *
  * Streams have bounds of their own: SERVER_STREAMS of them, outside of those for other connections

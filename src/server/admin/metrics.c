@@ -181,6 +181,19 @@ static const struct metric metrics[] = {
            {"deny", COUNT(requests[REQUEST_DENY])}, {"error", COUNT(requests[REQUEST_ERROR])},
            {"overload", COUNT(requests[REQUEST_OVERLOAD])},
            {"other", COUNT(requests[REQUEST_OTHER])}),
+    SERIES("weir_denied_total", OF_ALL,
+           "Requests of clients that were denied, by why: the units of a limit (limit), a ban, a "
+           "block of the key (blocked), the block list, a key without value and on_missing: deny "
+           "(missing), a store that does not answer and on_store_failure: closed (store), a full "
+           "table or queue (overload), or a call that could not be decided (other).",
+           "reason", {"limit", ALL(counts.denied[WEIR_REASON_LIMIT])},
+           {"ban", ALL(counts.denied[WEIR_REASON_BAN])},
+           {"blocked", ALL(counts.denied[WEIR_REASON_BLOCKED])},
+           {"block_list", ALL(counts.denied[WEIR_REASON_BLOCK_LIST])},
+           {"missing", ALL(counts.denied[WEIR_REASON_MISSING])},
+           {"store", ALL(counts.denied[WEIR_REASON_STORE])},
+           {"overload", ALL(counts.denied[WEIR_REASON_OVERLOAD])},
+           {"other", ALL(counts.denied[WEIR_REASON_UNMATCHED])}),
     SERIES("weir_negative_hits_total", OF_ALL,
            "Limits whose units a call of Envoy's rate limit service wanted to give back "
            "(is_negative_hits), by what happened: they were given back (given), or not, because "

@@ -150,6 +150,21 @@ static void read_process(struct process_numbers *p)
 
 /* ---- all ---- */
 
+/* Counts the denied requests of clients whose reason is the units of a limit: all others but the
+ * counted ones. The counts are read one after the other, so that they may differ by a few. */
+static void count_of_limits(struct worker_counts *counts)
+{
+    uint64_t all = 0;
+    uint64_t others = 0;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        all += listener_is_for_clients(i) ? counts->requests[REQUEST_DENY][i] : 0;
+    }
+    for (unsigned i = 0; i < REQUEST_REASONS; i++) {
+        others += counts->denied[i];
+    }
+    counts->denied[WEIR_REASON_LIMIT] = all > others ? all - others : 0;
+}
+
 /* Reads everything but what the rules count. */
 static void read_server(const struct server *server, struct numbers *n)
 {
@@ -157,6 +172,7 @@ static void read_server(const struct server *server, struct numbers *n)
     for (unsigned i = 0; i < server->workers_count; i++) {
         add_words(&server->workers[i].counts, &n->counts, sizeof n->counts);
     }
+    count_of_limits(&n->counts);
     n->reloads = load_relaxed(&server->reloads);
     n->reloads_failed = load_relaxed(&server->reloads_failed);
     n->renewals = load_relaxed(&server->renewals);

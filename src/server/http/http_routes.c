@@ -47,10 +47,11 @@ static const struct http_route health_routes[] = {
 static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
     [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, http_rls_routes, health_routes,
                        http_openapi_routes},
-    [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
-                        admin_blocks_routes, http_key_routes, admin_settings_routes, health_routes,
-                        sandbox_routes, demo_routes, explain_routes, http_openapi_routes,
-                        admin_page_routes, admin_events_routes},
+    [PROTOCOL_ADMIN] = {admin_status_routes, admin_top_routes, admin_limits_routes,
+                        admin_keys_routes, admin_blocks_routes, http_key_routes,
+                        admin_settings_routes, health_routes, sandbox_routes, demo_routes,
+                        explain_routes, http_openapi_routes, admin_page_routes,
+                        admin_events_routes},
     [PROTOCOL_METRICS] = {admin_metrics_routes, health_routes},
 };
 

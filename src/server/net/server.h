@@ -22,6 +22,7 @@
  *   pending.c     keeps replies in order when an answer comes later
  *   ../resp, ../http, ../grpc   one protocol each: bytes -> questions -> bytes
  *   ../ask        what the protocols share: one form of answer, verbs on keys, reservations
+ *   ../denied     the keys that are denied most, in a time
  *   ../admin      the operators' routes; metrics.c serves Prometheus
  *   ../notices  what operators must know at once, as rows
  *   ../sandbox    rules that operators check and try out, on threads of their own
@@ -109,6 +110,9 @@ enum request_result {
     REQUEST_UNTOLD = REQUEST_RESULTS /* it is counted later, or its parts are: not here */
 };
 
+/* Reasons by which denied requests are counted: enum weir_rules_reason. */
+#define REQUEST_REASONS (WEIR_REASON_DEGRADED + 1)
+
 struct protocol; /* connection.h */
 extern const struct protocol protocol_resp;
 extern const struct protocol protocol_http;
@@ -194,6 +198,8 @@ struct reservations;
 struct fleet_numbers;
 struct notices;
 struct history;
+struct top_panes;
+struct limit_reasons;
 
 /*
  * A fleet, whose store decides limits of the rules. It must be the fleet that the rules were opened
@@ -230,6 +236,8 @@ struct server {
     struct reservations *reservations;
     struct denied_log *denied_log; /* server/admin/denied_log.h */
     struct notices *notices;       /* server/notices/notices.h */
+    struct top_panes *panes;       /* server/denied/top_panes.h; the operators' thread's */
+    struct limit_reasons *reasons; /* server/denied/limit_reasons.h */
     struct history *history;       /* server/admin/history.h; NULL: operators have no listener */
     struct tally *clients;         /* connections of each address, and ... */
     struct tally *operators;       /* ... those of the operators' listener */

@@ -247,6 +247,21 @@ static const struct {
 
 #define NEWS (sizeof news / sizeof news[0])
 
+/* The list of each time has the key, and says why it was denied. */
+static void assert_top(const json_t *data)
+{
+    static const json_int_t minutes[] = {1, 5, 15};
+    const json_t *tops = json_object_get(data, "tops");
+    assert_int_equal(json_array_size(tops), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *top = json_array_get(tops, i);
+        const json_t *denied = json_array_get(json_object_get(top, "denied"), 0);
+        assert_int_equal(json_integer_value(json_object_get(top, "minutes")), minutes[i]);
+        assert_string_equal(json_string_value(json_object_get(denied, "key")), "secret-key");
+        assert_string_equal(json_string_value(json_object_get(denied, "reason")), "limit");
+    }
+}
+
 static void admins_see_texts_messages_and_keys(void **state)
 {
     static struct stream s;
@@ -264,8 +279,7 @@ static void admins_see_texts_messages_and_keys(void **state)
         }
     }
     await(&s, "top");
-    const json_t *denied = json_array_get(json_object_get(s.data, "denied"), 0);
-    assert_string_equal(json_string_value(json_object_get(denied, "key")), "secret-key");
+    assert_top(s.data);
     close_stream(&s);
     admin_ask(world, "GET /v1/history", ADMIN, "", &a);
     assert_non_null(strstr(a.body, "<img onerror>"));
@@ -283,8 +297,7 @@ static void an_admin_is_told_the_keys_denied_most_at_once(void **state)
         open_stream(&s, ADMIN);
         assert_true(next_event(&s));
         assert_string_equal(s.name, "top");
-        const json_t *denied = json_array_get(json_object_get(s.data, "denied"), 0);
-        assert_string_equal(json_string_value(json_object_get(denied, "key")), "secret-key");
+        assert_top(s.data);
         close_stream(&s);
     }
     await_metric("weir_event_streams", 0);
