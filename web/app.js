@@ -156,7 +156,6 @@ function showNotices() {
     const key = JSON.stringify(shown);
     if (box.dataset.key !== key) {
         box.dataset.key = key;
-        box.hidden = shown.length === 0;
         fill(box, shown.length > 0 && h("ul", {}, shown.map(noticeItem)));
     }
 }

@@ -2,7 +2,7 @@
 # test-labels: long nosan
 # test-timeout: 600
 import os, shutil, subprocess, sys, tempfile
-from browser import Browser, link, serve, stories, until
+from browser import SECRET, WEIR, Browser, free_port, link, serve, stories, until
 
 FOLDER = tempfile.mkdtemp()
 try:
@@ -49,6 +49,27 @@ def no_view_has_a_serious_finding_light_or_dark():
                 B.sees("of 5 left")
             found += findings("%s, %s" % (name, "dark" if dark else "light"))
             B.view("live")
+    assert found == [], "\n".join(found)
+
+
+def notices_of_each_severity_have_no_serious_finding():
+    s = serve("--store", "redis://127.0.0.1:%d" % free_port(), rules="limits: [{name: api, key: [user], rate: 5/min}]\n")
+    B.open(link(s))
+    B.driver.refresh()
+    until("a critical one", lambda: B.text("#notices .bad"))
+    subprocess.run([WEIR, "ctl", "--admin", s.address("admin"), "mode", "shadow"], env={"WEIR_ADMIN_SECRET": SECRET}, check=True,
+                   stdout=subprocess.DEVNULL)
+    until("a warning", lambda: B.text("#notices .warn"))
+    found = []
+    for dark in (False, True):
+        for width in (390, 1440):
+            B.resize(width, 900)
+            B.scheme(dark, still=True)
+            found += findings("notices, %s, %d" % ("dark" if dark else "light", width))
+    B.open("about:blank")
+    B.resize(1280, 900)
+    B.scheme(False)
+    s.stop()
     assert found == [], "\n".join(found)
 
 

@@ -82,7 +82,7 @@ def a_store_that_is_away_says_what_each_limit_does_everywhere():
     B.driver.refresh()
     B.sees("live", "#connection")
     until("the store is there", lambda: ready(s) == (200, "ready\n") and not B.text("#notices"))
-    assert not B.js("return document.getElementById('notices').checkVisibility()")
+    assert B.js("return document.getElementById('notices').getBoundingClientRect().height") == 0
     store.kill()
     until("the notice", lambda: notice("store_away"))
     shown = notice("store_away")

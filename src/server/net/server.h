@@ -235,7 +235,7 @@ struct server {
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
     struct denied_log *denied_log; /* server/admin/denied_log.h */
-    struct notices *notices; /* server/notices/notices.h */
+    struct notices *notices;       /* server/notices/notices.h */
     struct top_panes *panes;       /* server/denied/top_panes.h; the operators' thread's */
     struct limit_reasons *reasons; /* server/denied/limit_reasons.h */
     struct history *history;       /* server/admin/history.h; NULL: operators have no listener */

@@ -1,5 +1,6 @@
 #include "server/notices/notice_find.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "common/digits.h"
@@ -115,6 +116,7 @@ static bool find_table_full(struct notice_view *v)
                                   .many = "allow new keys without a charge"},
         [TROUBLE_EVICTED] = {.one = "forgets keys in use", .many = "forget keys in use"},
         [TROUBLES] = {.one = "has no room for new keys", .many = "have no room for new keys"}};
+    assert(t->count == 0 || t->count == v->n->limits_count);
     for (size_t i = 0; i < t->count; i++) {
         for (enum trouble which = 0; which <= TROUBLE_EVICTED; which++) {
             if (trouble_is_near(&t->limits[i], which, v->now_ns)) {

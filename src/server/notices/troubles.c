@@ -48,10 +48,7 @@ static void compare(struct troubles *t, const struct limit_trouble *before,
 void troubles_look(struct troubles *t, const struct numbers *n, uint64_t now_ns)
 {
     struct limit_trouble *all = calloc(n->limits_count + 1, sizeof *all);
-    if (all == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < n->limits_count; i++) {
+    for (size_t i = 0; all != NULL && i < n->limits_count; i++) {
         all[i] = read_limit(&n->limits[i]);
         if (i < t->count && strcmp(t->limits[i].name, all[i].name) == 0) {
             compare(t, &t->limits[i], &all[i], now_ns);
@@ -59,7 +56,7 @@ void troubles_look(struct troubles *t, const struct numbers *n, uint64_t now_ns)
     }
     free(t->limits);
     t->limits = all;
-    t->count = n->limits_count;
+    t->count = all != NULL ? n->limits_count : 0;
 }
 
 bool trouble_is_near(const struct limit_trouble *l, enum trouble which, uint64_t now_ns)

@@ -43,7 +43,7 @@ struct troubles {
 
 /*
  * Compares the counters with those of the last look. A limit that had another place in the rules then
- * begins anew: its earlier counts are not known. Without memory nothing changes.
+ * begins anew: its earlier counts are not known. So do all of them without memory.
  */
 void troubles_look(struct troubles *t, const struct numbers *n, uint64_t now_ns);
 
