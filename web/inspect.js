@@ -74,7 +74,7 @@ function limitCard(limit, act) {
         h("div", { class: "row" }, h("h3", {}, limit.name), limit.mode === "shadow" && badge("warn", "shadow"), h("span", { class: "note" }, facts), h("span", { class: "note mono push" }, limit.line ? `line ${limit.line}` : "added by PUT"), verdict),
         h("div", { class: "row" }, h("span", { class: "muted" }, "key"), h("code", {}, limit.key), limit.naming?.key.length === 0 && h("span", { class: "note" }, "one for all requests")),
         h("div", { class: "remaining" }, level.element, left), blocked,
-        h("div", { class: "row" }, h("dl", { class: "inline" }, h("div", {}, h("dt", {}, "Retry"), retry), h("div", {}, h("dt", {}, "Reset"), reset), h("div", {}, h("dt", {}, "Traffic"), use)), h("div", { class: "row push" }, unblock, actions)));
+        h("div", { class: "row" }, h("dl", { class: "inline" }, h("div", {}, h("dt", {}, "Retry"), retry), h("div", {}, h("dt", {}, "Reset"), reset), h("div", {}, h("dt", {}, "Use"), use)), h("div", { class: "row push" }, unblock, actions)));
 
     function update(state) {
         const { isBlocked, part, words: told } = state;
@@ -109,7 +109,7 @@ function keyPolls() {
             polls = (changed ? [poll] : [...polls, poll]).slice(-POLLS_KEPT);
             changed = false;
         },
-        // What an operator has taken from the key, or given to it, is no traffic.
+        // What an operator has taken from the key, or given to it, is no use.
         forget: () => {
             changed = true;
         },

@@ -121,14 +121,14 @@ def a_key_under_load_is_never_denied_beside_units_that_are_left():
         until("it was looked at for long", lambda: seen()["frames"] > 300)
     assert seen()["wrong"] == [], seen()["wrong"][:10]
     assert "deny" in seen()["verdicts"], seen()
-    until("nobody uses it any more", lambda: B.js("return document.querySelector('article.limit-card dl.inline > div:last-child dd').innerText") == "none seen")
+    until("nobody uses it any more", lambda: B.js("return document.querySelector('article.limit-card dl.inline > div:last-child dd').innerText") == "no units taken")
     until("it is allowed again", lambda: seen()["verdicts"].get("allow", 0) > 30)
     B.js("cancelAnimationFrame(window.frame)")
     assert seen()["wrong"] == [], seen()["wrong"][:10]
     B.check(S)
 
 
-def what_an_operator_takes_is_no_traffic():
+def what_an_operator_takes_is_no_use():
     B.view("live")
     B.js("location.hash = '#/keys?path=/p77/x&user=oscar'")
     B.sees("30 of 30 left", "article.limit-card")
@@ -141,7 +141,7 @@ def what_an_operator_takes_is_no_traffic():
     asked = B.asked("v1/explain")
     until("two more polls", lambda: B.asked("v1/explain") > asked + 2)
     B.js("cancelAnimationFrame(window.frame)")
-    assert list(seen()["uses"]) == ["none seen"], seen()["uses"]
+    assert list(seen()["uses"]) == ["no units taken"], seen()["uses"]
     B.check(S)
 
 

@@ -51,7 +51,7 @@ def ask(key, stop=None):
 def test_in_place():
     run = Run(30, 100, ["bucket", "mal\x1b[31mlory", "--interval", "100ms"])
     lines, raw = picture(run)
-    if not lines[0].startswith("bucket mal\\x1b[31mlory at ") or lines[1:] != ["allow  5 of 5 left", "[" + "#" * 40 + "]", "retry now, reset fresh", "traffic: none seen"]:
+    if not lines[0].startswith("bucket mal\\x1b[31mlory at ") or lines[1:] != ["allow  5 of 5 left", "[" + "#" * 40 + "]", "retry now, reset fresh", "no units taken"]:
         fail(f"the picture: {lines}")
     if b"\x1b[32mallow" not in raw or b"\x1b[?" in raw:
         fail(f"no colour, or another screen: {raw!r}")
@@ -96,14 +96,14 @@ def test_load():
     until = time.monotonic() + 60
     try:
         lines = [""]
-        while not (lines[1:2] == ["deny   0 of 5 left"] and re.fullmatch(r"traffic: in use, about [12]/s", lines[4])):
+        while not (lines[1:2] == ["deny   0 of 5 left"] and re.fullmatch(r"in use, about [12]/s", lines[4])):
             if time.monotonic() > until:
                 fail(f"under load: {lines}")
             lines, _ = picture(run)
     finally:
         stop.set()
         thread.join()
-    while not lines[4] == "traffic: none seen":
+    while not lines[4] == "no units taken":
         if time.monotonic() > until:
             fail(f"after it: {lines}")
         lines, _ = picture(run)

@@ -55,7 +55,7 @@ complains "127.0.0.1:1: Connection refused"
 # One line for each change: a key that nobody uses has one, however often it is looked at.
 watch 0 api alice --count 5 --interval 100ms
 [ "$(wc -l <"$dir/said")" = 1 ] || die "more than one line"
-says '^[0-9-]+T[0-9:.]+Z allow  2 of 2 left, traffic: none seen, retry now, reset fresh$'
+says '^[0-9-]+T[0-9:.]+Z allow  2 of 2 left, no units taken, retry now, reset fresh$'
 watch 0 pair 192.0.2.7 GET --by ip --tier pro --count 1
 says ' allow  90 of 90 left'
 watch 0 all --count 1
@@ -64,16 +64,16 @@ says ' allow  7 of 7 left'
 # A key that is used, denied, blocked and unblocked.
 "$weir" watch api bob --interval 100ms </dev/null >"$dir/said" 2>"$dir/complaint" &
 watching=$!
-until_true grep -q ' allow  2 of 2 left, traffic: none seen' "$dir/said"
+until_true grep -q ' allow  2 of 2 left, no units taken' "$dir/said"
 ask bob
-until_true grep -Eq ' allow  1 of 2 left, traffic: in use, about [0-9.]+/s, retry now, reset in (1 d|23 h 59 min)$' "$dir/said"
+until_true grep -Eq ' allow  1 of 2 left, in use, about [0-9.]+/s, retry now, reset in (1 d|23 h 59 min)$' "$dir/said"
 ask bob
-until_true grep -Eq ' deny   0 of 2 left, traffic: none seen, retry in ' "$dir/said"
+until_true grep -Eq ' deny   0 of 2 left, no units taken, retry in ' "$dir/said"
 "$weir" ctl key block api bob --for 1h >/dev/null
-until_true grep -Eq ' deny  \(blocked\)  blocked, traffic: none seen, retry in ' "$dir/said"
+until_true grep -Eq ' deny  \(blocked\)  blocked, no units taken, retry in ' "$dir/said"
 "$weir" ctl key reset api bob >/dev/null
 "$weir" ctl key unblock api bob >/dev/null
-is_whole_again() { tail -n 1 "$dir/said" | grep -q ' allow  2 of 2 left, traffic: none seen'; }
+is_whole_again() { tail -n 1 "$dir/said" | grep -q ' allow  2 of 2 left, no units taken'; }
 until_true is_whole_again
 
 # The server goes away, and Ctrl-C ends the watch: the last look had no answer.

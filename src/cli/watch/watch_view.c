@@ -107,7 +107,7 @@ static bool paint_state(struct watch_view *v, const struct key_state *state, con
     end_line(v, &out, width, verdict_colour(state->verdict), &line);
     buffer_format(&line, "retry %s, reset %s", state->retry, state->reset);
     end_line(v, &out, width, COLOURS, &line);
-    buffer_format(&line, "traffic: %s", state->use);
+    buffer_format(&line, "%s", state->use);
     end_line(v, &out, width, state->in_use ? COLOUR_TITLE : COLOURS, &line);
     buffer_finish(&line);
     return write_out(&out);
@@ -149,7 +149,7 @@ static bool add_state(struct watch_view *v, const struct key_state *state, const
     struct buffer line;
     buffer_init(&line, VIEW_BYTES);
     put_verdict(&line, state, reason);
-    buffer_format(&line, "  %s, traffic: %s", state->left, state->use);
+    buffer_format(&line, "  %s, %s", state->left, state->use);
     (void)snprintf(times, sizeof times, ", retry %s, reset %s", state->retry, state->reset);
     bool good = add_line(v, buffer_text(&line), times);
     buffer_finish(&line);
