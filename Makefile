@@ -12,17 +12,17 @@ MACHINES := $(if $(filter x86_64,$(shell uname -m)),machines)
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := build
 # configure and build one preset: $(call make_preset,name,directory,targets)
-make_preset = mkdir -p build; cmake --preset $(1) >build/configure-$(1).log 2>&1 </dev/null || { cat build/configure-$(1).log; exit 1; }; \
+make_preset = scripts/configure $(1) $(2) && \
 	cmake --build $(2) -j $(JOBS) --target $(3)
 
-.PHONY: build run test test-sanitize test-asan test-tsan test-long mutate fuzz bench bench-server bench-fleet bench-peers lint format coverage openapi proto reference schema install clean help
+.PHONY: build run test test-sanitize test-asan test-tsan test-long mutate fuzz bench bench-server bench-fleet bench-peers lint format coverage openapi proto reference schema install uninstall clean help
 
 build: ## build the library and the program (build/weir)
 	@scripts/setup build
 	@$(call make_preset,release,build,all)
 
-run: build ## start the server with example rules (ARGS=... for its options), until it is interrupted
-	@build/weir serve $(ARGS) </dev/null
+run: build ## start the server with example rules and the demo (ARGS=... for its options), until it is interrupted
+	@build/weir serve --demo $(ARGS) </dev/null
 
 test: ## build and run every test; ends with "N passed, N failed"
 	@scripts/setup build test $(MACHINES)
@@ -93,16 +93,20 @@ openapi: build ## write docs/reference/openapi.json anew, after operations or op
 proto: build ## write proto/weir/v1/limiter.proto anew, after operations have changed
 	@build/make_manual --proto >proto/weir/v1/limiter.proto
 
-reference: build ## write docs/reference/{metrics,rules,bounds}.md anew, after metrics, keys of the rule file or bounds have changed
+reference: build ## write docs/reference/{metrics,rules,bounds,notices}.md anew, after metrics, keys of the rule file, bounds or notices have changed
 	@build/make_manual --metrics >docs/reference/metrics.md
 	@build/make_manual --rules >docs/reference/rules.md
 	@build/make_manual --bounds >docs/reference/bounds.md
+	@build/make_manual --notices >docs/reference/notices.md
 
 schema: build ## write schema/weir.schema.json anew, after keys of the rule file have changed
 	@build/make_manual --schema >schema/weir.schema.json
 
 install: build ## install below PREFIX (/usr/local); DESTDIR is respected
 	@cmake --install build --prefix "$(PREFIX)"
+
+uninstall: build ## remove from below PREFIX what `make install` has put there
+	@scripts/uninstall build "$(PREFIX)"
 
 clean: ## remove everything that was built
 	@rm -rf build

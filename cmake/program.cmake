@@ -166,7 +166,7 @@ target_link_libraries(weir_server PUBLIC weir_wire weir_tls weir_rules_internal 
 # The program.
 file(GLOB_RECURSE WEIR_CLI_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cli/*.c")
 list(FILTER WEIR_CLI_SOURCES EXCLUDE REGEX "/main\\.c$")
-weir_embed(serve_example src/cli/serve/serve_example.yaml cli/serve/serve.h)
+weir_embed(serve_example examples/rules.yaml cli/serve/serve.h)
 weir_embed(sim_svg_style src/cli/simulate/simulate_svg.css cli/simulate/simulate.h)
 weir_embed(sim_html_style src/cli/simulate/simulate_html.css cli/simulate/simulate.h)
 add_library(weir_cli STATIC ${WEIR_CLI_SOURCES} serve_example.c sim_svg_style.c sim_html_style.c)

@@ -26,6 +26,7 @@ async function problemOf(response) {
 class Api extends EventTarget {
     // "admin", "check", or null if the server has not said so yet or refuses this page.
     role = null;
+    demo = false; // whether the server lets everybody play in its sandboxes
 
     get secret() {
         return sessionStorage.getItem(STORED);

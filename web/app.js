@@ -2,13 +2,13 @@
 
 import { api } from "./api.js";
 import { feed } from "./feed.js";
-import { ask, badge, code, empty, field, fill, h, needsSecret, toast } from "./dom.js";
-import { clock } from "./format.js";
+import { ask, badge, code, empty, field, fill, h, linkCommand, needsSecret, toast } from "./dom.js";
+import { clock, when } from "./format.js";
 
 const VIEWS = [
     { name: "live", title: "Live", load: () => import("./live.js") },
     { name: "keys", title: "Keys", load: () => import("./keys.js"), admin: "Keys" },
-    { name: "play", title: "Playground", load: () => import("./play.js"), admin: "The playground's sandboxes" },
+    { name: "play", title: "Playground", load: () => import("./play.js"), admin: "The playground's sandboxes", demo: true },
     { name: "try", title: "Try rules", load: () => import("./try.js"), admin: "The checker and its sandboxes" },
 ];
 const byId = (id) => document.getElementById(id);
@@ -29,7 +29,7 @@ async function signIn() {
     const input = h("input", { type: "password", name: "secret", autocomplete: "off", spellcheck: "false" });
     await ask({
         title: "Sign in",
-        text: h("span", {}, "Run ", code("weir ctl link"), " where the server runs, and open the link that it prints; or paste the admin secret here. It stays in this tab."),
+        text: h("span", {}, "Run ", code(linkCommand()), " where the server runs, and open the link that it prints; or paste the admin secret here. It stays in this tab."),
         fields: [field("Admin secret", input)],
         action: "Sign in",
         submit: async () => {
@@ -47,7 +47,10 @@ async function signIn() {
     });
 }
 
+// Nothing of this tab stays: the rules that were tried out may have been those in effect.
 function signOut() {
+    sessionStorage.clear();
+    window.dispatchEvent(new Event("signout"));
     api.secret = null;
     toast("Signed out. The secret is removed from this tab.");
 }
@@ -129,6 +132,32 @@ function showState() {
     }
     banner.hidden = !words;
     document.body.classList.toggle("stale", feed.state === "gone");
+    showNotices();
+}
+
+// ---- notices ------------------------------------------------------------
+
+const SEVERITIES = { critical: "bad", warning: "warn" };
+
+// "Store away since 20:51:22: login denies all", then why, for the role admin, and what to do. Between backquotes is code.
+function noticeItem(notice) {
+    const since = notice.since_ms === null ? "" : ` since ${when(notice.since_ms)}`;
+    const act = notice.act.split("`").map((text, i) => (i % 2 ? code(text) : text));
+    return h("li", { class: SEVERITIES[notice.severity] ?? "warn", "data-notice": notice.name },
+        badge(SEVERITIES[notice.severity] ?? "warn", notice.severity),
+        h("span", {}, h("b", {}, `${notice.title}${since}: ${notice.text}.`), " ", notice.why && h("span", { class: "why" }, notice.why, " "), h("span", { class: "act" }, act)));
+}
+
+// A server that does not answer has no notices: what it said last may be over. The elements change only with the texts, so
+// that a screen reader reads what is new.
+function showNotices() {
+    const box = byId("notices");
+    const shown = feed.state === "gone" || feed.state === "refused" ? [] : feed.notices;
+    const key = JSON.stringify(shown);
+    if (box.dataset.key !== key) {
+        box.dataset.key = key;
+        fill(box, shown.length > 0 && h("ul", {}, shown.map(noticeItem)));
+    }
 }
 
 function showSample() {
@@ -149,11 +178,19 @@ function showSample() {
 
 let close = null;
 let opened = "";
+let shown = null; // the view that is open
 let route = ""; // the fragment at the last navigation: views may rewrite it without being opened again
 
 
+const needsAdmin = (view) => view.admin && !(view.demo && api.demo);
+
+// Dialogs end with the view that they belong to.
+function closeDialogs() {
+    document.querySelectorAll("dialog[open]").forEach((dialog) => dialog.close());
+}
+
 function showNavigation(current) {
-    fill(byId("views"), VIEWS.map((view) => h("a", { href: `#/${view.name}`, "aria-current": view === current ? "page" : null, "data-admin": view.admin ? "" : null }, view.title)));
+    fill(byId("views"), VIEWS.map((view) => h("a", { href: `#/${view.name}`, "aria-current": view === current ? "page" : null, "data-admin": needsAdmin(view) ? "" : null }, view.title)));
     showRole();
 }
 
@@ -161,14 +198,18 @@ async function openView() {
     const name = /^#\/(\w+)/.exec(route)?.[1];
     const view = VIEWS.find((v) => v.name === name) ?? VIEWS[0];
     const connecting = api.role === null && feed.state === "connecting";
-    const locked = (view.admin && api.role !== "admin") || feed.state === "refused";
-    const key = `${route} ${api.role === "admin"} ${connecting} ${locked}`;
+    const locked = (needsAdmin(view) && api.role !== "admin") || feed.state === "refused";
+    const key = `${route} ${api.role === "admin"} ${connecting} ${locked} ${api.demo}`;
     if (key === opened) {
         return;
     }
     opened = key;
     close?.();
     close = null;
+    if (view !== shown) {
+        shown = view;
+        closeDialogs();
+    }
     showNavigation(view);
     document.title = `${view.title} · weir`;
     main.dataset.view = view.name;
@@ -206,6 +247,9 @@ function start() {
         main.focus();
     };
     api.addEventListener("role", () => {
+        if (api.role === "admin") {
+            closeDialogs();
+        }
         showRole();
         openView();
     });
@@ -213,8 +257,12 @@ function start() {
         showState();
         openView();
     });
-    feed.on("refused", () => toast("The server no longer knows this secret. Run weir ctl link for a new link.", "bad"));
-    feed.on("history", showSample);
+    feed.on("refused", () => toast(`The server no longer knows this secret. Run ${linkCommand()} for a new link.`, "bad"));
+    feed.on("notices", showNotices);
+    feed.on("history", () => {
+        showSample();
+        openView();
+    });
     feed.on("sample", showSample);
     showState();
     feed.start();

@@ -60,6 +60,31 @@ export function field(label, control, hint = null) {
     return h("div", { class: "field" }, h("label", { for: control.id }, label), control, note);
 }
 
+// A field that narrows a list. `key` puts the cursor into it, from anywhere but another field; close() ends that. Escape
+// empties it.
+export function filterBox(label, oninput, { key = null } = {}) {
+    const input = h("input", {
+        type: "search", "aria-label": label, "aria-keyshortcuts": key, placeholder: key ? `Filter: press ${key}` : "Filter", spellcheck: "false", autocomplete: "off", oninput,
+        onkeydown: (event) => {
+            if (event.key === "Escape" && input.value) {
+                event.preventDefault();
+                input.value = "";
+                oninput();
+            }
+        },
+    });
+    const element = h("div", { class: "filter" }, input);
+    const press = (event) => {
+        const typed = event.target.closest?.("input:not([type=radio], [type=checkbox]), textarea, select, dialog");
+        if (event.key === key && !typed && !element.hidden && !event.ctrlKey && !event.metaKey && !event.altKey) {
+            event.preventDefault();
+            input.focus();
+        }
+    };
+    document.addEventListener("keydown", press);
+    return { element, input, close: () => document.removeEventListener("keydown", press) };
+}
+
 // Buttons of which one is chosen. options: [[value, text], ...]
 export function segmented(label, options, value, onchange) {
     const name = newId("segment");
@@ -106,9 +131,20 @@ export function code(text) {
     return h("code", {}, text);
 }
 
+// The command that prints a link to this page. It names the address unless that is the usual one.
+export function linkCommand() {
+    const { protocol, hostname, port } = location;
+    const tls = protocol === "https:";
+    if (!tls && port === "8082" && (hostname === "127.0.0.1" || hostname === "localhost")) {
+        return "weir ctl link";
+    }
+    const address = `${tls ? "https://" : ""}${hostname}:${port || (tls ? 443 : 80)}`;
+    return `weir ctl --admin ${address.includes("[") ? `'${address}'` : address} link`;
+}
+
 // What to show where the admin secret is needed.
 export function needsSecret(what) {
-    return empty(`${what} need the admin secret`, "Run ", code("weir ctl link"), " where the server runs, and open the link that it prints; or sign in with the secret.");
+    return empty(`${what} need the admin secret`, "Run ", code(linkCommand()), " where the server runs, and open the link that it prints; or sign in with the secret.");
 }
 
 export function toast(text, kind = "info") {

@@ -3,118 +3,15 @@
 
 import { feed } from "./feed.js";
 import { attributesIn, cutRules, exampleFor, namingFor, namingOf } from "./rules.js";
-import { ask, badge, bar, code, empty, field, fill, h, panel, setText, table, toast } from "./dom.js";
-import { clock, duration, exact, plural, when, words } from "./format.js";
+import { ask, badge, code, empty, field, fill, filterBox, h, panel, setText, table, toast } from "./dom.js";
+import { clock, duration, plural, when } from "./format.js";
+import { loadPause } from "./limits.js";
+import { requestForm, results } from "./inspect.js";
 
 export const title = "Keys";
 
 const POLL_MS = 1000;
-const VERDICTS = { allow: "ok", deny: "bad", never: "bad" };
-const verdictBadge = (verdict) => badge(VERDICTS[verdict] ?? "off", verdict ?? "not known");
-
-// ---- the request ----------------------------------------------------------
-
-const FIRST = ["path", "method", "ip", "user"];
-
-function requestForm(onchange) {
-    const suggestions = h("datalist", { id: "attribute-names" });
-    const rows = h("div", { class: "pairs" });
-    const cost = h("input", { type: "number", min: "1", step: "1", inputmode: "numeric", placeholder: "1" });
-    const form = h("form", {
-        oninput: () => onchange(),
-        onsubmit: (event) => {
-            event.preventDefault();
-            onchange(0);
-        },
-    }, h("div", { class: "pairs-head", "aria-hidden": "true" }, h("span", {}, "Attribute"), h("span", {}, "Value")), rows,
-    h("div", { class: "row" }, h("button", { type: "button", class: "small", onclick: () => add("", "").querySelector("input").focus() }, "Add an attribute")),
-    field("Cost", cost, "Units that the request takes; empty: as the rules say."),
-    h("button", { type: "submit", class: "primary" }, "Inspect"), suggestions);
-
-    function add(name, value) {
-        const row = h("div", { class: "pair" },
-            h("input", { class: "mono", value: name, "aria-label": "Name of the attribute", list: suggestions.id, spellcheck: "false", autocomplete: "off" }),
-            h("input", { class: "mono", value, "aria-label": name ? `Value of ${name}` : "Value", spellcheck: "false", autocomplete: "off", placeholder: "not in the request" }),
-            h("button", {
-                type: "button", class: "icon-button", "aria-label": "Remove the attribute",
-                onclick: () => {
-                    row.remove();
-                    onchange();
-                },
-            }, "×"));
-        rows.append(row);
-        return row;
-    }
-    return {
-        form,
-        add,
-        suggest(names) {
-            fill(suggestions, names.map((name) => h("option", { value: name })));
-            const present = [...rows.querySelectorAll(".pair input:first-child")].map((input) => input.value);
-            names.filter((name) => !present.includes(name)).slice(0, 8).forEach((name) => add(name, ""));
-        },
-        attributes() {
-            const pairs = [...rows.children].map((row) => [...row.querySelectorAll("input")].map((input) => input.value));
-            return Object.fromEntries(pairs.filter(([name, value]) => name && value));
-        },
-        cost: () => (cost.value ? Number(cost.value) : undefined),
-    };
-}
-
-// ---- one limit ------------------------------------------------------------
-
-// What a bucket holds, with fractions, from the time until it is full. Other algorithms do not refill evenly: null.
-function bucketLevel(limit, item, reset) {
-    const even = /bucket/.test(limit.algorithm) && item?.count > 0 && limit.quota !== null && reset !== null;
-    return even ? limit.quota - (reset * item.count) / item.period_ms : null;
-}
-
-function limitCard(limit, act) {
-    const level = bar(`What remains of ${limit.name}`);
-    level.element.classList.add("tall-bar");
-    const verdict = h("span");
-    const left = h("span", { class: "left" });
-    const retry = h("dd");
-    const reset = h("dd");
-    const blocked = h("p", { class: "blocked", hidden: true });
-    const unblock = h("button", { type: "button", class: "small", onclick: () => act("unblock", limit) }, "Unblock");
-    const nameable = Boolean(limit.naming);
-    const actions = [["reset", "Reset"], ["penalize", "Penalize …"], ["block", "Block …"]].map(([verb, text]) => h("button", { type: "button", class: verb === "block" ? "small danger" : "small", disabled: !nameable, onclick: () => act(verb, limit) }, text));
-    const facts = [limit.tier && `tier ${limit.tier}`, `${words(limit.algorithm)} ${limit.rate ?? ""}`, limit.consistency !== "local" && limit.consistency].filter(Boolean).join(" · ");
-    const element = h("article", { class: "limit-card", "aria-label": `Limit ${limit.name}` },
-        h("div", { class: "row" }, h("h3", {}, limit.name), limit.mode === "shadow" && badge("warn", "shadow"), h("span", { class: "note" }, facts), h("span", { class: "note mono push" }, limit.line ? `line ${limit.line}` : "added by PUT"), verdict),
-        h("div", { class: "row" }, h("span", { class: "muted" }, "key"), h("code", {}, limit.key), limit.naming?.key.length === 0 && h("span", { class: "note" }, "one for all requests")),
-        h("div", { class: "remaining" }, level.element, left), blocked,
-        h("div", { class: "row" }, h("dl", { class: "inline" }, h("div", {}, h("dt", {}, "Retry"), retry), h("div", {}, h("dt", {}, "Reset"), reset)), h("div", { class: "row push" }, unblock, actions)));
-
-    // `now` is the answer, `age` the milliseconds since it came, `item` the limit in /v1/limits.
-    function update(now, age, item) {
-        const until = (ms) => (ms === null || ms < 0 ? ms : Math.max(0, ms - age));
-        const [retryMs, resetMs, blockedMs] = [until(now.retry_after_ms), until(now.reset_after_ms), until(now.blocked_ms)];
-        const isBlocked = now.blocked_ms !== 0 && blockedMs !== 0;
-        const exactLevel = isBlocked ? null : bucketLevel(now, item, resetMs);
-        const known = now.remaining !== null && now.remaining !== undefined;
-        const part = isBlocked ? 0 : (exactLevel ?? now.remaining) / now.quota;
-        if (verdict.dataset.verdict !== now.verdict) {
-            verdict.dataset.verdict = now.verdict;
-            fill(verdict, verdictBadge(now.verdict));
-        }
-        const units = exactLevel === null ? now.remaining : Math.max(0, Math.floor(exactLevel + 1e-6));
-        const debt = exactLevel !== null && exactLevel < -0.999 ? `, owes ${exact(Math.round(-exactLevel))}` : "";
-        const text = isBlocked ? "blocked" : known ? `${exact(units)} of ${exact(now.quota)} left${debt}` : "not known on this node";
-        setText(left, text);
-        level.set(known ? part : 0, text, isBlocked || part < 0.1 ? "bad" : part < 0.34 ? "warn" : "info");
-        level.element.classList.add("tall-bar");
-        setText(retry, !known ? "–" : retryMs === 0 ? "now" : retryMs === null ? "never" : `in ${duration(retryMs)}`);
-        setText(reset, !known ? "–" : resetMs === 0 ? "fresh" : resetMs === null ? "never" : `in ${duration(resetMs)}`);
-        blocked.hidden = !isBlocked;
-        unblock.hidden = !isBlocked || !nameable;
-        if (isBlocked) {
-            setText(blocked, now.blocked_ms < 0 ? "■ Blocked until it is unblocked" : `■ Blocked for ${duration(blockedMs)}, until ${when(Date.now() + blockedMs)}`);
-        }
-    }
-    return { element, update };
-}
+const SWITCHES = 12; // kill switches of limits that are shown at once
 
 // ---- what operators change ------------------------------------------------
 
@@ -162,15 +59,17 @@ function changer(api, after) {
 }
 
 function blocks(api, rules, act) {
-    const view = table("Blocked keys", [["Key"], ["Limit"], ["Until"], ["Why"], [""]]);
+    const view = table("Blocked keys", [["Key"], ["Limit", "wide"], ["Until"], ["Why", "wide"], [""]]);
+    view.element.classList.add("blocks"); // a phone shows "wide" columns in a line under the key
     const none = empty("No key is blocked");
     const more = h("p", { class: "note panel-body", hidden: true });
     const box = panel("Blocked keys", {}, none, view.element, more);
     const row = (block) => {
         const naming = namingOf(rules().get(block.limit), block.key);
         const end = block.until_ms === null ? "unblocked" : when(block.until_ms);
-        return h("tr", {}, h("td", { class: "key" }, block.key), h("td", {}, block.limit, block.tier && h("div", { class: "note" }, block.tier)), h("td", {}, end, block.banned && h("div", {}, badge("warn", "ban"))),
-            h("td", {}, block.why || "–", h("div", { class: "note" }, block.by)), h("td", { class: "num" }, naming && h("button", { type: "button", class: "small", onclick: () => act("unblock", { name: block.limit, tier: block.tier, key: block.key, naming }) }, "Unblock")));
+        const brief = [block.limit, block.tier, block.why].filter(Boolean).join(" · ");
+        return h("tr", {}, h("td", { class: "key" }, block.key, h("div", { class: "brief note" }, brief)), h("td", { class: "wide" }, block.limit, block.tier && h("div", { class: "note" }, block.tier)), h("td", {}, end, block.banned && h("div", {}, badge("warn", "ban"))),
+            h("td", { class: "wide" }, block.why || "–", h("div", { class: "note" }, block.by)), h("td", { class: "num" }, naming && h("button", { type: "button", class: "small", onclick: () => act("unblock", { name: block.limit, tier: block.tier, key: block.key, naming }) }, "Unblock")));
     };
     async function load() {
         const list = await api.get("v1/blocks");
@@ -191,19 +90,24 @@ function blocks(api, rules, act) {
 // ---- the kill switch ------------------------------------------------------
 
 function killSwitch(api, after) {
-    const body = h("div", { class: "panel-body stack" });
-    const box = panel("Kill switch", { note: "shadow counts and denies nothing" }, body);
+    const list = h("div", { class: "stack" });
+    const filter = filterBox("Filter the limits of the kill switch", () => show());
+    const more = h("p", { class: "note" });
+    const box = panel("Kill switch", { note: "shadow counts and denies nothing" }, h("div", { class: "panel-body stack" }, filter.element, list, more));
     let shown = "";
+    let all = false;
+    let names = new Map();
+    let mode = null;
 
-    async function change(mode, limit) {
+    async function change(to, limit) {
         const what = limit ? `limit ${limit}` : "all limits";
         const put = async () => {
-            await api.put("v1/mode", { mode, ...(limit ? { limit } : {}) });
-            toast(mode === "shadow" ? `Shadow: ${what} denies nothing now`.replace("limits denies", "limits deny") : `${what} again as the rules say`, "ok");
+            await api.put("v1/mode", { mode: to, ...(limit ? { limit } : {}) });
+            toast(to === "shadow" ? `Shadow: ${what} denies nothing now`.replace("limits denies", "limits deny") : `${what} again as the rules say`, "ok");
             await load();
             after();
         };
-        if (mode === "shadow") {
+        if (to === "shadow") {
             await ask({ title: `Switch ${what} to shadow?`, text: "Requests are counted as before, and none is denied, until the switch is set back or the server starts again.", action: "Switch to shadow", danger: true, submit: put });
         } else {
             await put().catch((e) => toast(e.message, "bad"));
@@ -212,15 +116,28 @@ function killSwitch(api, after) {
     const row = (label, shadow, byRules, limit) => h("div", { class: "switch" }, h("span", {}, label), shadow ? badge("warn", "shadow") : badge("ok", "enforce"),
         byRules ? h("span", { class: "note" }, "by the rules") : h("button", { type: "button", class: shadow ? "small" : "small danger", "aria-label": `${shadow ? "Enforce" : "Switch to shadow"}: ${label}`, onclick: () => change(shadow ? "enforce" : "shadow", limit) }, shadow ? "Enforce" : "Shadow …"));
 
-    async function load() {
-        const [mode, { limits }] = await Promise.all([api.get("v1/mode"), api.get("v1/limits")]);
-        const all = mode.mode === "shadow";
-        const names = new Map(limits.filter((l) => l.name !== "adhoc").map((l) => [l.name, l.shadow]));
-        const text = JSON.stringify([mode, [...names]]);
+    // Of thousands of limits, those are shown first that are switched to shadow.
+    function show() {
+        const words = filter.input.value.trim().toLowerCase();
+        const switched = (name) => mode?.limits[name] === "shadow";
+        const found = all ? [] : [...names.keys()].filter((name) => name.toLowerCase().includes(words));
+        const rows = [...found.filter(switched), ...found.filter((name) => !switched(name))].slice(0, SWITCHES);
+        const text = JSON.stringify([mode, rows.map((name) => [name, names.get(name)])]);
+        filter.element.hidden = all || names.size <= SWITCHES;
+        more.hidden = found.length === rows.length;
+        setText(more, `${plural(found.length - rows.length, "more limit")}: filter to see them`);
         if (text !== shown) {
             shown = text;
-            fill(body, row("All limits", all, false, null), !all && [...names].map(([name, byRules]) => row(name, byRules || mode.limits[name] === "shadow", byRules, name)));
+            fill(list, row("All limits", all, false, null), rows.map((name) => row(name, names.get(name) || switched(name), names.get(name), name)));
         }
+    }
+
+    async function load() {
+        const [now, { limits }] = await Promise.all([api.get("v1/mode"), api.get("v1/limits")]);
+        mode = now;
+        all = mode.mode === "shadow";
+        names = new Map(limits.filter((l) => l.name !== "adhoc").map((l) => [l.name, l.shadow]));
+        show();
         return limits;
     }
     return { element: box, load };
@@ -273,78 +190,19 @@ function reload(api, after) {
     return { element: box };
 }
 
-// ---- the result -----------------------------------------------------------
-
-function results(act) {
-    const top = h("div", { class: "verdict" });
-    const cards = h("div", { class: "cards" });
-    const others = table("Limits that do not apply", [["Limit"], ["Line", "num"], ["Why it does not apply"]]);
-    const rest = h("div", {}, h("h3", { class: "rest-title" }, "Do not apply"), others.element);
-    const start = empty("");
-    const box = panel("What the request meets", {}, h("div", {}, start, top, cards, rest));
-    let shape = "";
-    let drawn = [];
-    let answer = null;
-    let came = 0;
-    let items = [];
-
-    function build() {
-        const met = answer.limits.filter((l) => l.applies);
-        const missed = answer.limits.filter((l) => !l.applies);
-        drawn = met.map((limit) => ({ name: limit.name, card: limitCard(limit, act) }));
-        fill(cards, drawn.map((d) => d.card.element));
-        fill(others.body, missed.map((l) => h("tr", {}, h("td", {}, l.name), h("td", { class: "num" }, l.line ?? "–"), h("td", {}, l.why))));
-        rest.hidden = missed.length === 0;
-    }
-
-    function showTop() {
-        const by = answer.list ? `by the ${answer.list} list` : answer.limit ? (answer.verdict === "allow" ? `scarcest: ${answer.limit}` : `by ${answer.limit}`) : "no limit applies";
-        const text = JSON.stringify([answer.verdict, by, answer.reason, answer.attributes]);
-        if (top.dataset.text !== text) {
-            top.dataset.text = text;
-            fill(top, h("div", { class: "row" }, verdictBadge(answer.verdict), h("span", {}, by), answer.reason && answer.reason !== "limit" && h("span", { class: "muted" }, words(answer.reason))),
-                h("div", { class: "row chips" }, Object.entries(answer.attributes ?? {}).map(([name, value]) => h("span", { class: "chip" }, h("b", {}, name), String(value)))));
-        }
-    }
-    const tick = () => {
-        const age = performance.now() - came;
-        answer?.limits.filter((l) => l.applies).forEach((limit, i) => drawn[i]?.card.update(limit, age, items.find((item) => item.name === limit.name && item.tier === (limit.tier ?? ""))));
-    };
-    return {
-        element: box,
-        tick,
-        setItems: (list) => {
-            items = list;
-        },
-        set(next) {
-            answer = next;
-            came = performance.now();
-            [start.hidden, top.hidden, cards.hidden] = [true, false, false];
-            const now = JSON.stringify(next.limits.map((l) => [l.name, l.applies, l.key, l.naming, l.tier, l.mode, l.why, l.rate]));
-            if (now !== shape) {
-                shape = now;
-                build();
-            }
-            showTop();
-            tick();
-        },
-        clear(...shown) {
-            answer = null;
-            shape = "";
-            fill(start, ...shown);
-            [start.hidden, top.hidden, cards.hidden, rest.hidden] = [false, true, true, true];
-        },
-    };
-}
-
 // ---- the view -------------------------------------------------------------
+
+const FIRST = ["path", "method", "ip", "user"];
 
 export function open(main, api) {
     let rules = new Map();
     let timer = 0;
     let wait = 0;
     let closed = false;
-    const act = changer(api, () => turn());
+    const act = changer(api, () => {
+        result.forget();
+        turn();
+    });
     const result = results(act);
     const blocked = blocks(api, () => rules, act);
     const mode = killSwitch(api, () => turn());
@@ -389,6 +247,7 @@ export function open(main, api) {
         }
         described = "";
         try {
+            const sent = performance.now();
             const answer = await api.post("v1/explain", { attributes, ...(form.cost() === undefined ? {} : { cost: form.cost() }) });
             if (answer.limits.some((l) => !rules.has(l.name))) { // it was added since
                 rules = cutRules(await api.text("v1/config"));
@@ -397,7 +256,7 @@ export function open(main, api) {
                 l.naming = namingFor(rules.get(l.name), answer.attributes);
             });
             if (!closed) {
-                result.set(answer);
+                result.set(answer, sent);
             }
         } catch (e) {
             if (e.status !== 0 && !closed) {
@@ -411,12 +270,13 @@ export function open(main, api) {
         form.suggest(attributesIn(rules));
         await turn();
     }
-    // One turn of all that is shown, and of the slower parts each fourth time; failures are the banner's to tell.
+    // One turn of all that is shown, and of the slower parts each fourth time, or more rarely with thousands of limits;
+    // failures are the banner's to tell.
     let turns = 0;
     async function turn(all = true) {
         clearTimeout(timer);
         if (feed.state === "live") {
-            await Promise.allSettled([inspect(true), ...(all || ++turns % 4 === 0 ? [blocked.load(), mode.load().then(result.setItems)] : [])]);
+            await Promise.allSettled([inspect(true), ...(all || ++turns % Math.round(loadPause(result.items()) / POLL_MS) === 0 ? [blocked.load(), mode.load().then(result.setItems)] : [])]);
         }
         if (!closed) {
             clearTimeout(timer);

@@ -1,20 +1,20 @@
 // The live view: what the server decides now, and over the last 15 minutes. Counts need the role check, or none; keys, rules
 // and messages need the admin secret.
 
-import { feed } from "./feed.js";
-import { spark, timeChart } from "./draw.js";
-import { cutRules, requestFor, valueOf } from "./rules.js";
-import { badge, bar, code, empty, fill, h, panel, segmented, setText, table } from "./dom.js";
+import { deniedOf, deniedSeries, namedSeries, reasonsOf, topDenied } from "./denied.js";
+import { feed, samplesOf } from "./feed.js";
+import { ALL, limitsTable } from "./limits.js";
+import { timeChart } from "./draw.js";
+import { cutRules, valueOf } from "./rules.js";
+import { badge, bar, code, empty, fill, h, linkCommand, panel, segmented, setText, table } from "./dom.js";
 import { bytes, clock, count, exact, micros, percent, plural, when, words } from "./format.js";
 
 export const title = "Live";
 
-const ALL = ""; // the choice of all requests, where a limit's name could be
 const ALLOW = { name: "allowed", colour: "--allow", fill: "fade" };
 const DENY = { name: "denied", colour: "--deny", fill: "solid" };
 const SHADOW = { name: "shadow", colour: "--shadow", fill: "stripes" };
 const FAILED = { name: "errors", colour: "--shadow", fill: "stripes" };
-const REQUESTS = [ALLOW, DENY, FAILED];
 const DECISIONS = [ALLOW, DENY, SHADOW];
 const LATENCY = [
     { name: "p50", colour: "--p50" },
@@ -22,17 +22,21 @@ const LATENCY = [
     { name: "p99.9", colour: "--p999" },
 ];
 
-const requestsOf = (sample) => [sample.requests.allow, sample.requests.deny, sample.requests.error + sample.requests.overload];
-const decisionsOf = (sample, name) => sample.limits[name] ?? [0, 0, 0];
+// What is allowed, what is denied by reason, and errors or what a limit in shadow mode would have denied: of all requests, or
+// of a limit's decisions.
+function shareOf(sample, limit, series) {
+    const { allow, deny, error, overload } = sample.requests;
+    const [allowed, denied, last] = limit === ALL ? [allow, deny, error + overload] : sample.limits[limit] ?? [0, 0, 0];
+    return [allowed, ...deniedOf(denied, reasonsOf(sample, limit), series), last];
+}
+
 const latencyOf = ({ latency_us: l }) => (l ? [l.p50, l.p99, l.p999] : [null, null, null]);
 
-// The samples of the last `seconds` as columns: one array of times, one of values for each series.
-function columns(seconds, pick) {
-    const to = feed.samples.at(-1)?.at_ms ?? Date.now() + feed.skew;
-    const from = to - seconds * 1000;
-    const samples = feed.samples.filter((s) => s.at_ms >= from);
+// The samples of the last `seconds` as columns: one array of times, one of values for each of so many series.
+function columns(seconds, pick, series = 3) {
+    const { samples, ...times } = samplesOf(seconds);
     const rows = samples.map(pick);
-    return { from, to, at: samples.map((s) => s.at_ms), values: [0, 1, 2].map((k) => rows.map((row) => row[k])) };
+    return { ...times, values: Array.from({ length: series }, (_, k) => rows.map((row) => row[k])) };
 }
 
 const sum = (values) => values.reduce((a, b) => a + (b ?? 0), 0);
@@ -91,23 +95,31 @@ function tiles() {
 const marksOf = () => feed.events.filter((e) => e.kind !== "limit").map((e) => ({ at: e.at_ms, text: e.text ? `${e.kind}: ${e.text}` : e.kind, bad: e.kind === "reload failed" }));
 
 function traffic(choice) {
-    const chart = timeChart({ label: "Requests per second", series: REQUESTS });
+    const chart = timeChart({ label: "Requests per second", series: [] });
     const all = h("button", { type: "button", class: "small", hidden: true, onclick: () => choice.choose(ALL) }, "All requests");
     const none = h("p", { class: "note" }, "No request has come yet. To send one, from a terminal: ", code("weir ask path=/search/cats user=alice"));
     const box = panel("Requests per second", { actions: [all] }, h("div", { class: "panel-body" }, chart.element, none));
     const heading = box.querySelector("h2");
-    let shown = ALL;
+    let shown = null; // what the series are of
+    let reasons = [];
+
+    function choose() {
+        const of = choice.limit;
+        reasons = deniedSeries(samplesOf(choice.seconds).samples.map((s) => reasonsOf(s, of)));
+        const now = [of, ...reasons.map((series) => series.name)].join("\n");
+        if (shown !== now) {
+            shown = now;
+            const label = of === ALL ? "Requests per second" : `${of}: decisions per second`;
+            setText(heading, label);
+            chart.setSeries([ALLOW, ...namedSeries(reasons), of === ALL ? FAILED : SHADOW], label);
+            all.hidden = of === ALL;
+        }
+    }
 
     function update() {
-        if (shown !== choice.limit) {
-            shown = choice.limit;
-            const label = shown === ALL ? "Requests per second" : `${shown}: decisions per second`;
-            setText(heading, label);
-            chart.setSeries(shown === ALL ? REQUESTS : DECISIONS, label);
-            all.hidden = shown === ALL;
-        }
+        choose();
         none.hidden = none.hidden || feed.samples.some((s) => Object.values(s.requests).some((n) => n > 0));
-        chart.set({ ...columns(choice.seconds, shown === ALL ? requestsOf : (s) => decisionsOf(s, shown)), marks: marksOf() });
+        chart.set({ ...columns(choice.seconds, (s) => shareOf(s, choice.limit, reasons), reasons.length + 2), marks: marksOf() });
     }
     return { element: box, update, close: chart.close };
 }
@@ -119,126 +131,6 @@ function latency(choice) {
         update: () => chart.set({ ...columns(choice.seconds, latencyOf), marks: marksOf() }),
         close: chart.close,
     };
-}
-
-// ---- limits ---------------------------------------------------------------
-
-// /v1/limits has an item for each tier; a row of the table is a limit.
-function byName(items) {
-    const limits = new Map();
-    items.forEach((item) => {
-        const limit = limits.get(item.name) ?? { name: item.name, rates: [], keys: 0, capacity: 0, blocks: 0, missing: 0, uncovered: 0, modes: new Set(), consistency: item.consistency };
-        if (item.rate) {
-            limit.rates.push(item.tier ? `${item.tier} ${item.rate}` : item.rate);
-        }
-        limit.keys += item.keys;
-        limit.capacity += item.capacity;
-        limit.blocks += item.blocks;
-        limit.missing += item.missing;
-        limit.uncovered += item.uncovered;
-        limit.modes.add(item.mode);
-        limits.set(item.name, limit);
-    });
-    return limits;
-}
-
-function limitRow(name, choice, admin) {
-    const cells = {
-        mode: h("span"),
-        rate: h("td", { class: "rate" }),
-        spark: h("canvas", { class: "spark", "aria-hidden": "true" }),
-        allow: h("td", { class: "num" }),
-        deny: h("td", { class: "num" }),
-        shadow: h("td", { class: "num" }),
-        share: h("td", { class: "num" }),
-        missing: h("td", { class: "num" }),
-        keys: h("span", { class: "num" }),
-        level: bar(`Table of ${name}`),
-    };
-    const button = h("button", { type: "button", class: "link", "aria-pressed": "false", title: `Show ${name} in the chart`, onclick: () => choice.choose(choice.limit === name ? ALL : name) }, name);
-    const row = h("tr", {}, h("th", { scope: "row" }, h("span", { class: "row" }, button, cells.mode)), admin && cells.rate, h("td", {}, cells.spark), cells.allow, cells.deny, cells.shadow, cells.share, admin && cells.missing,
-        admin && h("td", {}, h("span", { class: "level" }, cells.keys, cells.level.element)));
-    return { row, cells, button };
-}
-
-function showCount(cell, value, kind) {
-    setText(cell, count(value));
-    cell.className = value > 0 ? `num ${kind}` : "num zero";
-}
-
-function limits(choice, api, admin) {
-    const titles = [["Limit"], admin && ["Rate"], ["Decisions", "picture"], ["Allowed /s", "num"], ["Denied /s", "num"], ["Shadow /s", "num"], ["Denied %", "num"], admin && ["Missing", "num"], admin && ["Keys"]].filter(Boolean);
-    const view = table("Limits", titles);
-    const none = empty("No decisions yet", "Limits appear here with their first request. Try: ", code("weir ask path=/search/cats user=alice"));
-    const box = panel("Limits", {}, none, view.element);
-    const rows = new Map();
-    let items = new Map();
-    let timer = 0;
-
-    function names() {
-        const busy = new Map();
-        feed.samples.forEach((s) => Object.entries(s.limits).forEach(([name, n]) => busy.set(name, (busy.get(name) ?? 0) + sum(n))));
-        const known = [...items.keys()].filter((name) => name !== "adhoc" || busy.has(name));
-        return [...known, ...[...busy].filter(([name]) => !known.includes(name)).sort((a, b) => b[1] - a[1]).map(([name]) => name)];
-    }
-
-    function showItem(cells, item) {
-        if (!item) {
-            return;
-        }
-        setText(cells.rate, item.rates.join(", ") || "in each call");
-        const level = item.capacity ? item.keys / item.capacity : 0;
-        showCount(cells.missing, item.missing, item.uncovered > 0 ? "c-shadow" : "");
-        cells.missing.title = `${exact(item.missing)} requests had no value for the key; to ${exact(item.uncovered)} of them no other limit of the group applied`;
-        setText(cells.keys, count(item.keys));
-        cells.level.set(level, `${item.keys} of ${item.capacity} keys`, level >= 0.9 ? "bad" : level >= 0.75 ? "warn" : "info");
-        const mode = `${item.modes.has("shadow")} ${item.blocks}`;
-        if (cells.mode.dataset.mode !== mode) {
-            cells.mode.dataset.mode = mode;
-            fill(cells.mode, item.modes.has("shadow") && badge("warn", "shadow"), item.blocks > 0 && badge("bad", `${exact(item.blocks)} blocked`));
-        }
-    }
-
-    function showRow(name, { cells, row, button }) {
-        const data = columns(choice.seconds, (s) => decisionsOf(s, name));
-        const last = data.values.map((v) => v.at(-1) ?? 0);
-        const [allowed, denied, shadowed] = data.values.map(sum);
-        showCount(cells.allow, last[0], "");
-        showCount(cells.deny, last[1], "c-deny");
-        showCount(cells.shadow, last[2], "c-shadow");
-        setText(cells.share, percent(denied, allowed + denied + shadowed));
-        spark(cells.spark, data.at, DECISIONS.map((s, k) => ({ ...s, values: data.values[k] })), data.from, data.to);
-        button.setAttribute("aria-pressed", String(choice.limit === name));
-        row.classList.toggle("chosen", choice.limit === name);
-        showItem(cells, items.get(name));
-    }
-
-    function update() {
-        const now = names();
-        if (now.join("\n") !== [...rows.keys()].join("\n")) {
-            const old = new Map(rows);
-            rows.clear();
-            now.forEach((name) => rows.set(name, old.get(name) ?? limitRow(name, choice, admin)));
-            fill(view.body, [...rows.values()].map((r) => r.row));
-        }
-        none.hidden = now.length > 0;
-        view.element.hidden = now.length === 0;
-        rows.forEach((row, name) => showRow(name, row));
-    }
-
-    async function load() {
-        try {
-            items = byName((await api.get("v1/limits")).limits);
-            update();
-        } catch {
-            // The banner tells that the server is gone; the next turn asks again.
-        }
-        timer = setTimeout(load, 4000);
-    }
-    if (admin) {
-        load();
-    }
-    return { element: box, update, close: () => clearTimeout(timer) };
 }
 
 // ---- server and store -----------------------------------------------------
@@ -308,41 +200,6 @@ function happened(admin) {
 
 // ---- with the admin secret ------------------------------------------------
 
-// `known` gives the rules, from which a request with the key is made: here the limit and the text of the key are known alone.
-function topDenied(known) {
-    const view = table("Keys that were denied most", [["Key"], ["Limit"], ["Denied", "num"]]);
-    const none = empty("No key has been denied");
-    const box = panel("Denied most", { note: "since the start, estimated" }, none, h("div", { class: "tall" }, view.element));
-    const rows = [];
-    // Rows are changed in place, so that a link keeps the focus.
-    const row = (n) => {
-        const link = h("a");
-        const level = bar("Share of the most", "bad");
-        const [limit, denied] = [h("td"), h("td", { class: "num" })];
-        rows[n] ??= { element: h("tr", {}, h("td", { class: "key" }, link, level.element), limit, denied), link, level, limit, denied };
-        return rows[n];
-    };
-    function update() {
-        const list = (feed.top ?? []).slice(0, 20);
-        none.hidden = list.length > 0;
-        view.element.hidden = list.length === 0;
-        const shown = list.map((item, n) => {
-            const r = row(n);
-            setText(r.link, item.key);
-            r.link.href = `#/keys?${requestFor(known().get(item.limit), item.key)}`;
-            setText(r.limit, item.limit);
-            setText(r.denied, exact(item.count));
-            r.denied.title = item.error ? `at most ${exact(item.error)} too many` : "";
-            r.level.set(item.count / (list[0].count || 1), exact(item.count));
-            return r.element;
-        });
-        if (shown.length !== view.body.children.length) {
-            fill(view.body, shown);
-        }
-    }
-    return { element: box, updateTop: update };
-}
-
 function rules(api) {
     const body = h("div", { class: "rules" });
     const box = panel("Rules in effect", {}, body);
@@ -393,9 +250,9 @@ export function open(main, api) {
     };
     const now = tiles();
     const charts = [traffic(choice), latency(choice)];
-    const table = limits(choice, api, admin);
+    const table = limitsTable(choice, api, admin, DECISIONS);
     const file = admin && rules(api);
-    const secret = admin ? [topDenied(file.known), file] : [];
+    const secret = admin ? [topDenied(choice, file.known), file] : [];
     const side = [server(), happened(admin)];
     const parts = [now, ...charts, table, ...secret, ...side];
     const place = (name, list) => h("div", { class: name }, list.map((part) => part.element));
@@ -413,7 +270,7 @@ export function open(main, api) {
         grid.hidden = n === 0;
         setText(past, n > 0 ? `${plural(Math.max(1, Math.round((feed.samples.at(-1).at_ms - feed.samples[0].at_ms) / 60000)), "minute")} recorded, until ${clock(feed.samples.at(-1).at_ms)}` : "");
     };
-    main.append(h("div", { class: "view-head" }, past, !admin && h("span", { class: "note" }, "Counts only. To see keys and rules, sign in with the link of ", code("weir ctl link")), range), waiting, grid);
+    main.append(h("div", { class: "view-head" }, past, !admin && h("span", { class: "note" }, "Counts only. To see keys and rules, sign in with the link of ", code(linkCommand())), range), waiting, grid);
     const all = () => {
         showPast();
         update();

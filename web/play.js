@@ -1,12 +1,12 @@
 // Playground: limits to touch. The server decides every call in a sandbox; this file sends the calls, keeps the time, and
 // shows the answers.
 
-import { h, field, panel, segmented, setText } from "./dom.js";
+import { code, h, field, linkCommand, panel, segmented, setText } from "./dom.js";
 import { duration } from "./format.js";
 import { Card } from "./play_card.js";
 import { colours } from "./play_pictures.js";
 import { ALGORITHMS, CLIENTS, Clock, PRESETS, START, UNITS, ruleLines } from "./play_setup.js";
-import { drawTimeline, rolling, timelineHeight } from "./play_timeline.js";
+import { drawTimeline, mostWords, rolling, timelineHeight } from "./play_timeline.js";
 import { ASKS_MAX, Sandbox } from "./sandbox.js";
 
 export const title = "Playground";
@@ -22,7 +22,8 @@ const SCRIPT_PER_S = 120; // the most calls of a preset in a real second, for ea
 class Playground {
     constructor(main, api) {
         this.main = main;
-        this.sandbox = new Sandbox(api);
+        this.demo = api.role !== "admin"; // limits are built in, and an address has one sandbox
+        this.sandbox = new Sandbox(api, this.demo);
         this.clock = new Clock();
         this.still = matchMedia("(prefers-reduced-motion: reduce)");
         this.cards = [];
@@ -114,6 +115,7 @@ class Playground {
         each.classList.add("play-each");
         this.problem = h("p", { class: "play-problem problem", role: "alert" });
         return h("form", { class: "panel play-controls", "aria-label": "The limit", onsubmit: (event) => event.preventDefault() }, this.choices,
+            this.demo ? h("p", { class: "note play-fixed" }, "Each client has 10 calls in 10 s. Numbers of your own need the admin secret: run ", code(linkCommand()), " where the server runs.") : null,
             h("div", { class: "play-fields" }, number("count", "Count", 10, 1, 1000), each, number("burst", "Burst", 10, 1, 5000),
                 number("queue", "Queue", 9, 0, 5000), number("clients", "Clients", 3, 1, CLIENTS.length), number("cost", "Cost", 1, 1, 1000)), this.problem);
     }
@@ -225,10 +227,11 @@ class Playground {
 
     // Returns what the controls say, or null and shows what is wrong.
     read() {
-        const { burst, queue, clients, count } = this.inputs;
+        const { burst, queue, clients, count, each } = this.inputs;
         const all = this.algorithm === "all";
-        burst.parentNode.hidden = !all && this.algorithm !== "token_bucket";
-        queue.parentNode.hidden = !all && this.algorithm !== "leaky_bucket";
+        count.parentNode.hidden = each.parentNode.hidden = this.demo;
+        burst.parentNode.hidden = this.demo || (!all && this.algorithm !== "token_bucket");
+        queue.parentNode.hidden = this.demo || (!all && this.algorithm !== "leaky_bucket");
         clients.parentNode.hidden = all;
         burst.value = this.own.has("burst") ? burst.value : count.value;
         queue.value = this.own.has("queue") ? queue.value : Math.max(count.value - 1, 0);
@@ -260,6 +263,7 @@ class Playground {
             return;
         }
         this.ready = false;
+        this.over = false;
         this.setup = setup;
         this.setScripts([]);
         this.begin = 10 * setup.periodMs; // the edge of a window
@@ -269,7 +273,8 @@ class Playground {
         const users = CLIENTS.slice(0, this.algorithm === "all" ? 1 : setup.clients);
         this.layOut(algorithms, users);
         try {
-            if (await this.sandbox.create(ruleLines(setup, algorithms, ["    max_keys: 64"]).join(""))) {
+            const rules = () => ruleLines(setup, algorithms, ["    max_keys: 64"]).join("");
+            if (await this.sandbox.create(this.demo ? { scenario: this.algorithm } : { rules: rules() })) {
                 setText(this.note, "");
                 this.clock.start(start);
                 this.sent = 0;
@@ -298,7 +303,7 @@ class Playground {
         this.cards = algorithms.flatMap((algorithm) => users.map((user) => this.card(algorithm, user, all)));
         this.everyone.hidden = !all;
         this.stage.replaceChildren(...this.cards.map((card) => card.element));
-        this.stage.dataset.cards = this.cards.length;
+        this.stage.dataset.cards = all ? "all" : this.cards.length;
         this.timeline.style.height = `${timelineHeight(this.cards.length)}rem`;
         this.rules.replaceChildren(...ruleLines(this.setup, algorithms).map((lines) => h("span", {}, lines)));
         setText(this.copied, "");
@@ -315,10 +320,19 @@ class Playground {
     // ---- calls ----
 
     call(cards) {
-        if (this.ready && !this.paused) {
+        if (this.over) {
+            this.beginAgain(cards);
+        } else if (this.ready && !this.paused) {
             const at = this.clock.now();
-            this.calls.push(...cards.map((card) => ({ at, card, cost: this.setup.cost })));
+            this.calls.push(...cards.map((card) => ({ at, card, cost: this.setup.cost, byHand: true })));
         }
+    }
+
+    // A new sandbox for somebody who has clicked these cards, and the same clicks there.
+    async beginAgain(cards) {
+        const labels = new Set(cards.map((card) => card.label));
+        await this.renew();
+        this.call(this.cards.filter((card) => labels.has(card.label)));
     }
 
     // Makes the calls of a preset whose time has come. If they are too many to be sent, some are left out.
@@ -372,11 +386,16 @@ class Playground {
         this.busy = false;
     }
 
-    // A busy server is asked again; a sandbox that has ended is replaced.
+    // A busy server is asked again; a sandbox that has ended is replaced. In the demo a click must ask for that: two pages of
+    // one address would take the sandbox from each other without end.
     stepFailed(problem, calls) {
         this.ready = false;
-        if (problem.status === 404) {
-            this.renew();
+        const clicked = calls.filter((call) => call.byHand).map((call) => call.card);
+        if (problem.status === 404 && this.demo && !clicked.length) {
+            this.over = true;
+            setText(this.note, "Another page of your address plays now, or nothing was called for a minute. Call to begin again.");
+        } else if (problem.status === 404) {
+            this.beginAgain(this.demo ? clicked : []);
         } else if (problem.status === 503 || problem.status === 0) {
             this.calls.unshift(...calls);
             this.failed(problem, () => {
@@ -424,7 +443,7 @@ class Playground {
         drawTimeline(this.timeline, this.cards, scene, SPAN * period);
         if (real - (this.described ?? 0) >= 1000) {
             this.described = real;
-            const words = (c) => `${c.label}: ${c.allowed} allowed, ${c.denied} denied, most within a period ${rolling(c, scene).most}, quota ${c.quota}`;
+            const words = (c) => `${c.label}: ${c.allowed} allowed, ${c.denied} denied, ${mostWords(c, rolling(c, scene).most)}`;
             this.timeline.setAttribute("aria-label", this.cards.map(words).join("; "));
         }
     }

@@ -5,6 +5,7 @@ import { duration } from "./format.js";
 import { drawCard, live } from "./play_pictures.js";
 
 const MARKS_MAX = 4000;
+const VERDICT_MS = 1500; // how long the last verdict stays once nothing is used any more
 
 // Words for a key of which nothing is used, and for the time until then.
 const FRESH = {
@@ -50,7 +51,7 @@ export class Card {
         this.marks.push({ at: call.at, cost: call.cost, allowed, acts: call.at + delay, born });
         this.sparks.push({ allowed, born, drift: Math.random() * 2 - 1 });
         this[allowed ? "allowed" : "denied"]++;
-        this.last = { allowed, delay, retry: answer.retry_after_ms };
+        this.last = { allowed, delay, retry: answer.retry_after_ms, born };
     }
 
     peeked(at, cost, answer) {
@@ -108,6 +109,9 @@ export class Card {
         setText(this.number, String(this.remaining));
         setText(this.of, ` of ${this.quota} ${this.algorithm === "leaky_bucket" ? "free" : "left"}`);
         setText(this.state, this.stateText(retry, reset));
+        if (this.last && reset === 0 && scene.clock - this.last.born > VERDICT_MS) {
+            this.last = null; // "denied" below a full bucket would be taken for what comes next
+        }
         setText(this.verdict, this.decision());
         this.verdict.classList.toggle("denied", this.last !== null && !this.last.allowed);
         this.element.classList.toggle("spent", retry === null || retry > 0);

@@ -453,7 +453,7 @@ function slidingWindow(g, width, height, card, scene) {
         g.lineWidth = 2;
         g.strokeRect(s.x(scene.now - scene.period), s.top, scene.period * s.perMs, s.base - s.top);
         const share = Math.round(100 * (1 - (scene.now - edges(scene, k)) / scene.period));
-        textWithin(g, s, "last window counts " + share + " %", s.left, s.top - 7, c.dim);
+        textWithin(g, s, (width < 260 ? "last: " : "last window counts ") + share + " %", s.left, s.top - 7, c.dim);
     });
     nowLine(g, s, scene);
     gauge(g, width, height, card, scene);

@@ -28,6 +28,17 @@ export function rolling(card, scene) {
     return { changes, most, sum };
 }
 
+// Whether the algorithm lets more than its quota pass within a period by design: a bucket fills up again meanwhile.
+const refills = (card) => card.algorithm === "token_bucket" || card.algorithm === "leaky_bucket";
+
+// Says the most that was admitted within a period, and of what it consists if it is more than the quota.
+export function mostWords(card, most, before = "most within a period ") {
+    if (most <= card.quota || !refills(card)) {
+        return `${before}${most}, quota ${card.quota}`;
+    }
+    return card.algorithm === "token_bucket" ? `${before}${most}: burst ${card.quota} + refill ${most - card.quota}` : `${before}${most}: the queue leaves at the rate`;
+}
+
 const ROW = 74;
 export const timelineHeight = (rows) => (26 + rows * ROW) / USUAL_PX; // in rem
 
@@ -58,7 +69,7 @@ function row(g, card, scene, sums, tallest, top, x, from, right) {
         high = ROW - 42;
     const { changes, most } = sums;
     const y = (units) => base - (high * units) / tallest;
-    // What was admitted within the last period, at each moment; amber where that is more than the quota.
+    // What was admitted within the last period, at each moment; amber where a window lets more than its quota pass.
     const shape = () => {
         g.beginPath();
         steps(g, changes, x, y, from, scene.now);
@@ -71,7 +82,7 @@ function row(g, card, scene, sums, tallest, top, x, from, right) {
     g.rect(x(from), top - 12, x(scene.now) - x(from), y(card.quota) - top + 12);
     g.clip();
     shape();
-    g.fillStyle = c.over;
+    g.fillStyle = refills(card) ? c.soft : c.over;
     g.fill();
     g.restore();
     g.setLineDash([4, 4]);
@@ -103,7 +114,9 @@ function row(g, card, scene, sums, tallest, top, x, from, right) {
     g.lineTo(right, base + 0.5);
     g.stroke();
     text(g, card.label, x(from) + 2, top + 2, c.ink);
-    text(g, `most within a period ${most}, quota ${card.quota}`, right - 2, top + 2, most > card.quota ? c.warn : c.dim, "right");
+    const room = right - x(from) - g.measureText(card.label).width - 16;
+    const words = g.measureText(mostWords(card, most)).width <= room ? mostWords(card, most) : mostWords(card, most, "most ");
+    text(g, words, right - 2, top + 2, most > card.quota && !refills(card) ? c.warn : c.dim, "right");
 }
 
 // All cards, one above the other, over the same time: up to `span` until now, but not before the beginning.

@@ -34,8 +34,25 @@ const REQUESTS = ["GET /search/cats user=alice", "GET /search/cats user=bob tier
 const KINDS = { error: "bad", warning: "warn", note: "info" };
 const VERDICTS = { allow: "ok", deny: "bad", never: "bad" };
 
-// What the viewer has typed, for when the view is opened again.
-const kept = { rules: EXAMPLE, request: REQUESTS[0] };
+// What the viewer has typed, for when the view is opened again. The rules outlive a reload of the tab, until it signs out. The
+// request does not: its attributes may be somebody's. Nor do rules with a secret in them.
+const STORED = "weir.rules";
+const HAS_PASSWORD = /\/\/[^\s/@]*:[^\s/@]*@/; // a URL such as redis://user:password@host
+const kept = { rules: sessionStorage.getItem(STORED) ?? EXAMPLE, request: REQUESTS[0] };
+window.addEventListener("signout", () => Object.assign(kept, { rules: EXAMPLE, request: REQUESTS[0] }));
+
+function keep(rules, secret) {
+    kept.rules = rules;
+    try {
+        if (HAS_PASSWORD.test(rules) || (secret && rules.includes(secret))) {
+            sessionStorage.removeItem(STORED);
+        } else {
+            sessionStorage.setItem(STORED, rules);
+        }
+    } catch {
+        // The storage is full: the rules last as long as the page.
+    }
+}
 
 // Reads "GET /search user=alice cost=2": a method, a path and cost are known, all else is name=value. "a b" may be quoted.
 export function parseRequest(text) {
@@ -98,7 +115,7 @@ class Trial {
     }
 
     changed() {
-        kept.rules = this.editor.text;
+        keep(this.editor.text, this.api.secret);
         clearTimeout(this.checking);
         this.checking = setTimeout(() => this.check(), CHECK_MS);
     }
@@ -213,7 +230,7 @@ class Trial {
             return true;
         }
         const text = this.editor.text;
-        const made = await this.sandbox.create(text);
+        const made = await this.sandbox.create({ rules: text });
         if (made) {
             this.rules = text;
             this.clock.start(0);

@@ -198,6 +198,19 @@ int admin_call_json(const struct admin_client *c, const struct http_call *call, 
     return code;
 }
 
+const char *admin_link_address(const char *address, char buffer[CLIENT_ADDRESS_MAX])
+{
+    static const char *const every[][2] = {{"0.0.0.0:", "127.0.0.1:"}, {"[::]:", "[::1]:"}};
+    for (size_t i = 0; i < sizeof every / sizeof every[0]; i++) {
+        size_t n = strlen(every[i][0]);
+        if (strncmp(address, every[i][0], n) == 0) {
+            (void)snprintf(buffer, CLIENT_ADDRESS_MAX, "%s%s", every[i][1], address + n);
+            return buffer;
+        }
+    }
+    return address;
+}
+
 /* ---- members of an answer ---- */
 
 const char *json_text(const json_t *object, const char *name)
@@ -209,4 +222,23 @@ const char *json_text(const json_t *object, const char *name)
 double json_number(const json_t *object, const char *name)
 {
     return json_number_value(json_object_get(object, name));
+}
+
+/* ---- keys that are denied most ---- */
+
+const char *const admin_minutes[] = {"1", "5", "15", NULL};
+
+/* The default is not named: servers before 0.3 know no other time. */
+void admin_put_top(char *target, size_t size, int minutes, uint64_t n)
+{
+    char of[32] = "";
+    char so_many[32] = "";
+    if (minutes != ADMIN_MINUTES_DEFAULT) {
+        (void)snprintf(of, sizeof of, "?minutes=%s", admin_minutes[minutes]);
+    }
+    if (n > 0) {
+        (void)snprintf(so_many, sizeof so_many, "%sn=%llu", of[0] != 0 ? "&" : "?",
+                       (unsigned long long)n);
+    }
+    (void)snprintf(target, size, "/v1/top%s%s", of, so_many);
 }

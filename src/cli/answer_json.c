@@ -24,9 +24,27 @@ json_t *key_question(char **words, int count, const char *tier)
     return body;
 }
 
-/* ---- the answer ---- */
+static void put_parameter(struct buffer *target, const char *name, const char *value)
+{
+    buffer_put(target, text_of(name));
+    http_put_encoded(target, text_of(value));
+}
 
-/* Returns a member that is a whole number above 0; otherwise 0. */
+void key_target(struct buffer *target, char **words, int count, const char *tier, const char *by)
+{
+    put_parameter(target, "/v1/keys?limit=", words[0]);
+    for (int i = 1; i < count; i++) {
+        put_parameter(target, "&key=", words[i]);
+    }
+    if (tier != NULL) {
+        put_parameter(target, "&tier=", tier);
+    }
+    if (by != NULL) {
+        put_parameter(target, "&by=", by);
+    }
+    buffer_put_char(target, 0);
+}
+
 json_t *attributes_question(char **words, int count)
 {
     json_t *attributes = json_object();
@@ -46,6 +64,9 @@ json_t *attributes_question(char **words, int count)
     return body;
 }
 
+/* ---- the answer ---- */
+
+/* Returns a member that is a whole number above 0; otherwise 0. */
 static uint64_t count_of(const json_t *said, const char *name)
 {
     json_int_t number = json_integer_value(json_object_get(said, name));
@@ -100,11 +121,25 @@ static void print_times(const json_t *said)
     }
 }
 
+enum colour verdict_colour(const char *verdict)
+{
+    return strcmp(verdict, "allow") == 0  ? COLOUR_GOOD
+           : strcmp(verdict, "deny") == 0 ? COLOUR_WARNING
+                                          : COLOUR_BAD;
+}
+
+static void print_verdict(const char *verdict)
+{
+    (void)printf("%-10s %s", "verdict", colour_begin(stdout, verdict_colour(verdict)));
+    safe_print(stdout, text_of(verdict), false);
+    (void)printf("%s\n", colour_end(stdout));
+}
+
 void answer_print(const json_t *said)
 {
     const char *limit = json_text(said, "limit");
     const char *reason = json_text(said, "reason");
-    print_text("verdict", json_text(said, "verdict"));
+    print_verdict(json_text(said, "verdict"));
     print_text("limit", limit[0] != 0 ? limit : "none enforced");
     if (reason[0] != 0) {
         print_text("reason", reason);

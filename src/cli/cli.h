@@ -87,7 +87,7 @@ struct cli_command {
 /* The row of each subcommand, defined in its file, listed in program.c. */
 extern const struct cli_command cli_ask, cli_bench_load, cli_check, cli_completion,
     cli_config_check, cli_config_convert, cli_config_show, cli_ctl, cli_demo, cli_help, cli_replay,
-    cli_simulate, cli_serve, cli_top, cli_version;
+    cli_simulate, cli_serve, cli_top, cli_version, cli_watch;
 
 /*
  * The program's name and its commands, with NULL after the last. They are defined in program.c;
@@ -123,6 +123,13 @@ struct cli_given {
 #define CLI_END (-1)
 int cli_read(const struct cli_command *command, int argc, char **argv, void *settings,
              struct cli_given *given);
+
+/*
+ * Prints "found nothing, expected one of these:" and the subcommands of a command; only those that
+ * begin with the word `first`, such as key, unless it is empty. `found` is what was given instead;
+ * NULL: nothing. Returns CLI_USAGE.
+ */
+int cli_list_words(const struct cli_command *command, struct text first, const char *found);
 
 /* True if the option of this name was given. */
 bool cli_is_given(const struct cli_given *given, const char *name);

@@ -56,8 +56,10 @@ int client_tls_open(struct client_tls *tls, const struct cli_command *command, c
         return cli_complain(command, "found an address of %zu bytes, expected fewer than %d", len,
                             CLIENT_ADDRESS_MAX);
     }
-    memcpy(address, rest, len);
-    address[len] = 0;
+    if (!port_complete((struct text){rest, len}, address)) {
+        memcpy(address, rest, len);
+        address[len] = 0;
+    }
     if (i == n || !schemes[i].tls) {
         return !asked ? CLI_OK
                       : cli_complain(command,

@@ -134,7 +134,7 @@ int cli_main(int argc, char **argv)
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         argv[1] = help;
-    } else if (strcmp(argv[1], "--version") == 0) {
+    } else if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-v") == 0) {
         argv[1] = version;
     }
     int code = dispatch(argc - 1, argv + 1);

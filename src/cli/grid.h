@@ -25,7 +25,7 @@ struct grid_column {
     bool right;        /* align right, for numbers */
 };
 
-#define GRID_COLUMNS_MAX 16
+#define GRID_COLUMNS_MAX 17
 
 /* Rows of cells. Cells are added one after the other; a row is full when each column has one. */
 struct grid {

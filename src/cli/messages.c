@@ -3,13 +3,15 @@
 
 #include "cli/cli.h"
 #include "cli/grid.h"
+#include "cli/output/colour.h"
 
 int cli_complain(const struct cli_command *command, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    (void)fprintf(stderr, "%s%s%s: ", cli_program, command != NULL ? " " : "",
-                  command != NULL ? command->name : "");
+    (void)fprintf(stderr, "%s%s%s%s:%s ", colour_begin(stderr, COLOUR_TITLE), cli_program,
+                  command != NULL ? " " : "", command != NULL ? command->name : "",
+                  colour_end(stderr));
     (void)vfprintf(stderr, format, list);
     (void)fputc('\n', stderr);
     va_end(list);
@@ -54,6 +56,8 @@ void cli_tell_rules(void *arg, const struct weir_rules_message *message)
     if (message->line > 0) {
         (void)snprintf(place, sizeof place, ":%u:%u", message->line, message->column);
     }
-    (void)fprintf(stderr, "%s%s: %s%s\n", message->file, place,
-                  message->severity == WEIR_RULES_WARNING ? "warning: " : "", message->text);
+    bool warning = message->severity == WEIR_RULES_WARNING;
+    (void)fprintf(stderr, "%s%s%s:%s %s%s\n",
+                  colour_begin(stderr, warning ? COLOUR_WARNING : COLOUR_BAD), message->file, place,
+                  colour_end(stderr), warning ? "warning: " : "", message->text);
 }

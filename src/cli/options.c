@@ -1,12 +1,33 @@
 /* Reads arguments by the rows of a command, and prints its help. */
 #include "cli/cli.h"
 
+static void print_word(FILE *out, const struct cli_word *word)
+{
+    (void)fprintf(out, "  %-38s %s\n", word->usage, word->help);
+}
+
 static void print_words(const struct cli_command *command)
 {
     struct cli_word word;
     for (size_t i = 0; command->word != NULL && command->word(i, &word); i++) {
-        (void)printf("%s  %-38s %s\n", i == 0 ? "\n" : "", word.usage, word.help);
+        (void)fputs(i == 0 ? "\n" : "", stdout);
+        print_word(stdout, &word);
     }
+}
+
+int cli_list_words(const struct cli_command *command, struct text first, const char *found)
+{
+    const char *quote = found != NULL ? "'" : "";
+    struct cli_word word;
+    (void)cli_complain(command, "%.*s%sfound %s%s%s, expected one of these:", TEXT_ARGS(first),
+                       first.len > 0 ? ": " : "", quote, found != NULL ? found : "nothing", quote);
+    for (size_t i = 0; command->word(i, &word); i++) {
+        struct text usage = text_of(word.usage);
+        if (text_equal(text_before(usage, ' '), first) || first.len == 0) {
+            print_word(stderr, &word);
+        }
+    }
+    return CLI_USAGE;
 }
 
 static void print_help(const struct cli_command *command)
@@ -77,6 +98,9 @@ static int check_operands(const struct cli_command *c, const struct cli_given *g
         const char *name = c->operands + (c->operands[0] == '[');
         return cli_complain(c, "found '%s' and '%s', expected one %.*s", given->operands[0],
                             given->operands[1], (int)strcspn(name, "]"), name);
+    }
+    if (given->count == 0 && c->word != NULL) {
+        return cli_list_words(c, TEXT(""), NULL);
     }
     if (given->count == 0 && c->operands[0] != 0 && c->operands[0] != '[') {
         return cli_complain(c, "found nothing, expected %s; '%s %s --help' describes it",

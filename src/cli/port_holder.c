@@ -96,26 +96,40 @@ static bool is_every(const struct in6_addr *a)
 
 /* ---- the socket ---- */
 
-/* Reads a line of /proc/net/tcp; keeps the socket if it is at the place. One at exactly this
- * address gets connections before one at every address. */
+/* Reads a line of /proc/net/tcp: number, local address:port, remote address:port, state, and later
+ * the user and the inode. The header of the table has no port, and so no state that listens. */
+static bool read_socket(const char *line, struct place_of_port *local, struct listening *out)
+{
+    char address[33];
+    char port[5];
+    char state[3];
+    char uid[12];
+    char inode[24];
+    if (sscanf(line, "%*s %32[0-9A-F]:%4[0-9A-F] %*s %2s %*s %*s %*s %11s %*s %23s", address, port,
+               state, uid, inode) != 5 ||
+        strtoul(state, NULL, 16) != STATE_LISTEN || !read_address(address, &local->address)) {
+        return false;
+    }
+    local->port = (unsigned)strtoul(port, NULL, 16);
+    out->uid = (unsigned)strtoul(uid, NULL, 10);
+    out->inode = strtoul(inode, NULL, 10);
+    return out->inode != 0;
+}
+
+/* Keeps the socket of a line if it is at the place. One at exactly this address gets connections
+ * before one at every address. */
 static void read_line(const char *line, const struct place_of_port *at, struct listening *found)
 {
-    char digits[33];
-    unsigned port;
-    unsigned state;
-    unsigned uid;
-    unsigned long inode;
-    struct in6_addr address;
-    if (sscanf(line, "%*u: %32[0-9A-F]:%x %*[0-9A-F]:%*x %x %*s %*s %*s %u %*u %lu", digits, &port,
-               &state, &uid, &inode) != 5 ||
-        state != STATE_LISTEN || port != at->port || inode == 0 ||
-        !read_address(digits, &address)) {
+    struct place_of_port local;
+    struct listening socket_found = {0};
+    if (!read_socket(line, &local, &socket_found) || local.port != at->port) {
         return;
     }
-    bool exact = memcmp(&address, &at->address, sizeof address) == 0;
-    bool meets = exact || is_every(&address) || is_every(&at->address);
+    bool exact = memcmp(&local.address, &at->address, sizeof local.address) == 0;
+    bool meets = exact || is_every(&local.address) || is_every(&at->address);
     if (meets && (found->inode == 0 || (exact && !found->exact))) {
-        *found = (struct listening){inode, uid, exact};
+        *found = socket_found;
+        found->exact = exact;
     }
 }
 

@@ -9,6 +9,7 @@ const struct cli_command *const cli_commands[] = {
     &cli_ask,
     &cli_ctl,
     &cli_top,
+    &cli_watch,
     &cli_demo,
     &cli_replay,
     &cli_simulate,

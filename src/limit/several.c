@@ -1,8 +1,10 @@
 /*
- * Several limits, all or nothing, each with the wait that its part allows. First every part is read; if one denies, that is the answer and
- * nothing was written. Then all are charged, the scarcest first, because another call is likeliest
- * to have taken its last units. If that happened, what has been charged is given back.
+ * Several limits, all or nothing, each with the wait that its part allows. First every part is read;
+ * if one denies, that is the answer and nothing was written. Then all are charged, the scarcest
+ * first, because another call is likeliest to have taken its last units. If that happened, what has
+ * been charged is given back.
  */
+#include "limit/binding.h"
 #include "limit/limiter.h"
 
 struct part {
@@ -44,16 +46,6 @@ static int read_parts(const struct weir_part *parts, size_t n, uint64_t now_ns, 
     return 0;
 }
 
-/* Returns whether a binds more than b. Of equal ones the earlier binds. */
-static bool binds_more(const struct weir_answer *a, const struct weir_answer *b)
-{
-    if (a->verdict != b->verdict) {
-        return a->verdict > b->verdict; /* NEVER, DENY, ALLOW */
-    }
-    return a->verdict == WEIR_ALLOW ? a->remaining < b->remaining
-                                    : a->retry_after_ns > b->retry_after_ns;
-}
-
 /*
  * Gives the answer of the part that binds. To one that allows, adds the longest delay, and whether
  * a full table let any part through without a charge.
@@ -62,7 +54,7 @@ static void give_binding(const struct part *p, size_t n, struct weir_answer *ans
 {
     const struct part *worst = &p[0];
     for (size_t i = 1; i < n; i++) {
-        if (binds_more(&p[i].answer, &worst->answer)) {
+        if (answer_binds(&p[i].answer, &worst->answer)) {
             worst = &p[i];
         }
     }

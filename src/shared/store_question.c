@@ -4,6 +4,7 @@
 
 #include "base/atomic.h"
 #include "base/maths.h"
+#include "limit/binding.h"
 #include "limit/limiter.h"
 
 /* ---- making ---- */
@@ -87,16 +88,7 @@ static struct store_question *make(struct store *s, const struct remote_question
     return a;
 }
 
-/* ---- which answer binds ---- */
-
-bool answer_binds(const struct weir_answer *a, const struct weir_answer *before)
-{
-    if (a->verdict != before->verdict) {
-        return a->verdict > before->verdict;
-    }
-    return a->verdict == WEIR_ALLOW ? a->remaining < before->remaining
-                                    : a->retry_after_ns > before->retry_after_ns;
-}
+/* ---- one answer of several ---- */
 
 bool answer_join(struct weir_answer *sum, const struct weir_answer *a, bool first)
 {

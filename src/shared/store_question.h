@@ -147,10 +147,6 @@ void group_show_remembered(const struct group *g, uint64_t now_ns);
 
 /* ---- the end of a question (store_question.c) ---- */
 
-/* Returns whether answer `a` binds rather than `before`, as in weir_check_several(): NEVER before
- * DENY before ALLOW; then the latest retry, or the least remaining. */
-bool answer_binds(const struct weir_answer *a, const struct weir_answer *before);
-
 /* Joins `a` to the answers so far (`first`: there is none). As in weir_check_several(), an ALLOW
  * has the longest delay of all parts, and WEIR_FLAG_FULL if a full table let a part through
  * uncharged. Returns whether `a` binds rather than those before it. */

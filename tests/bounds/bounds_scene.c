@@ -50,6 +50,11 @@ struct worker *scene_worker(struct scene *s)
     return &s->world.server.workers[0];
 }
 
+struct worker *scene_operators(struct scene *s)
+{
+    return &s->world.server.workers[s->world.server.threads];
+}
+
 size_t scene_units(struct scene *s, enum crowd_of of)
 {
     return __atomic_load_n(&scene_worker(s)->crowds[of].units, __ATOMIC_RELAXED);
@@ -68,6 +73,41 @@ void scene_await(const uint64_t *counter, uint64_t least)
 }
 
 /* ---- clients ---- */
+
+unsigned scene_count(const char *text, const char *word)
+{
+    unsigned n = 0;
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at++) {
+        n++;
+    }
+    return n;
+}
+
+size_t scene_fetch_all(struct server_client *c, const char *bytes, unsigned n)
+{
+    static const char last[] = "*2\r\n$4\r\nECHO\r\n$9\r\nthe-last!\r\n";
+    static const char end[] = "the-last!\r\n";
+    static char got[1 << 16];
+    size_t total = 0;
+    size_t kept = 0; /* the end of what came before */
+    for (unsigned i = 0; i < n; i++) {
+        assert_true(server_send(c, bytes, strlen(bytes)));
+    }
+    assert_true(server_send(c, last, sizeof last - 1));
+    for (;;) {
+        ssize_t more = recv(c->fd, got + kept, sizeof got - kept, 0);
+        assert_true(more > 0);
+        total += (size_t)more;
+        kept += (size_t)more;
+        if (kept >= sizeof end - 1 &&
+            memcmp(got + kept - (sizeof end - 1), end, sizeof end - 1) == 0) {
+            return total;
+        }
+        size_t keep = kept < sizeof end ? kept : sizeof end;
+        memmove(got, got + kept - keep, keep);
+        kept = keep;
+    }
+}
 
 struct server_client *scene_add(struct scene *s, enum server_protocol protocol, unsigned from)
 {

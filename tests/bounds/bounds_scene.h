@@ -48,6 +48,8 @@ extern const struct driver drivers_grpc[];
 extern const struct driver drivers_requests[];
 extern const struct driver drivers_later[];
 extern const struct driver drivers_operators[];
+extern const struct driver drivers_kept[];
+extern const struct driver drivers_store[];
 
 #define SCENE_RULES                                                                                \
     "attributes: {user: ['header:X-User']}\n"                                                      \
@@ -73,12 +75,19 @@ void scene_both_are_served(struct scene *s);
 int scene_http(struct scene *s, enum server_protocol protocol, unsigned from, const char *line,
                const char *fields, const char *body, struct http_answer *a);
 
-/* Counters of the thread of clients. */
+/* Counters of the thread of clients, and of that of operators. */
 struct worker *scene_worker(struct scene *s);
+struct worker *scene_operators(struct scene *s);
 size_t scene_units(struct scene *s, enum crowd_of of);
 
 /* Waits until a counter has at least this value; the test fails after a minute. */
 void scene_await(const uint64_t *counter, uint64_t least);
+
+/* Returns how often a word occurs in a text. */
+unsigned scene_count(const char *text, const char *word);
+
+/* Sends commands of RESP, given as bytes, `n` times, and fetches all replies. Returns their bytes. */
+size_t scene_fetch_all(struct server_client *c, const char *bytes, unsigned n);
 
 /* Returns a number below n, from the seed of the program. */
 unsigned scene_random(unsigned n);

@@ -28,9 +28,41 @@ static void pipeline(struct scene *s)
     scene_stop(s);
 }
 
+/* More pieces of replies than are composed at once, in one read. */
+static void flushes(struct scene *s)
+{
+    struct server_options o = scene_options();
+    scene_start(s, SCENE_RULES, &o);
+    struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD);
+    size_t one = scene_fetch_all(c, COMMANDS, 1) - scene_fetch_all(c, COMMANDS, 0);
+    assert_in_range(one, 1000, SERVER_REPLY_BYTES);
+    assert_int_equal(scene_fetch_all(c, COMMANDS, 300),
+                     300 * one + scene_fetch_all(c, COMMANDS, 0));
+    size_t composed = __atomic_load_n(&scene_worker(s)->replies.size, __ATOMIC_RELAXED);
+    assert_in_range(composed, 1, 4 * (SERVER_FLUSH_BYTES + one));
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+/* Returns whether a Batch of so many bytes is answered by a message. */
+static bool is_decided(struct scene *s, unsigned bytes)
+{
+    static struct http2_frame frame;
+    struct server_client *c = scene_add(s, PROTOCOL_GRPC, CROWD);
+    bool decided = false;
+    assert_true(http2_begin(c, 65535));
+    assert_true(http2_call_padded(c, 1, BATCH, bytes));
+    do {
+        assert_true(http2_receive(c, &frame));
+        decided = decided || frame.type == HTTP2_DATA;
+    } while (frame.type != HTTP2_HEADERS || (frame.flags & 1) == 0);
+    return decided;
+}
+
 static void request_bytes(struct scene *s)
 {
     static char argument[16384 + 16];
+    static struct http_answer a;
     struct server_options o = scene_options();
     int n = snprintf(argument, sizeof argument, "$16384\r\n%016384d\r\n", 0);
     scene_start(s, SCENE_RULES, &o);
@@ -40,6 +72,11 @@ static void request_bytes(struct scene *s)
     }
     assert_string_equal(server_reply(c), "-ERR Protocol error: too big request");
     assert_string_equal(server_reply(c), "end");
+    assert_int_equal(scene_http(s, PROTOCOL_HTTP, CROWD, "POST /v1/check/batch",
+                                "Content-Length: 278529\r\nX-Ignored: ", "", &a),
+                     413);
+    assert_true(is_decided(s, SERVER_REQUEST_BYTES - 5));
+    assert_false(is_decided(s, SERVER_REQUEST_BYTES));
     scene_both_are_served(s);
     scene_stop(s);
 }
@@ -262,6 +299,9 @@ static void long_replies_over_tls(struct scene *s)
     assert_true(tls_client_await_bytes(&c, 100000));
     tls_client_close(&c);
     is_served_over_tls(s, context, OTHER);
+    is_served_over_tls(s, context, CROWD);
+    size_t kept = __atomic_load_n(&scene_worker(s)->cipher.size, __ATOMIC_RELAXED);
+    assert_in_range(kept, 1, 8192); /* small.sed */
     tls_context_unref(context);
     scene_stop(s);
     certificates_remove(&files);
@@ -269,7 +309,7 @@ static void long_replies_over_tls(struct scene *s)
 
 const struct driver drivers_bytes[] = {
     {"server.h", "SERVER_READ_BYTES", pipeline, NULL, NULL},
-    {"server.h", "SERVER_FLUSH_BYTES", pipeline, NULL, NULL},
+    {"server.h", "SERVER_FLUSH_BYTES", flushes, NULL, NULL},
     {"server.h", "SERVER_REQUEST_BYTES", request_bytes, NULL, NULL},
     {"server.h", "SERVER_REPLY_BYTES", reply_bytes, NULL, NULL},
     {"server.h", "SERVER_OUTPUT_BYTES", output_bytes, NULL, NULL},

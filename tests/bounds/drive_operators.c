@@ -2,6 +2,8 @@
 #include <sys/socket.h>
 
 #include "bounds/bounds_scene.h"
+#include "common/buffer.h"
+#include "server/sandbox/job.h"
 #include "server/sandbox/sandboxes.h"
 #include "support/server/access_secrets.h"
 
@@ -97,23 +99,73 @@ static void stream_bytes(struct scene *s)
     scene_stop(s);
 }
 
+enum { LONG_LIMITS = 60 };
+
+static void fetch_events(struct scene *s, struct buffer *told)
+{
+    ssize_t n = recv(s->crowd[0].fd, buffer_room(told, 65536), 65536, MSG_DONTWAIT);
+    buffer_add(told, n > 0 ? (size_t)n : 0);
+}
+
+/* Has a decision of every limit at once. */
+static void decide_all(struct server_client *c)
+{
+    char words[64];
+    for (unsigned i = 0; i < LONG_LIMITS; i++) {
+        (void)snprintf(words, sizeof words, "WEIR.CHECK a-limit-with-a-long-name-%u x", i);
+        assert_true(server_say(c, words));
+    }
+    for (unsigned i = 0; i < LONG_LIMITS; i++) {
+        assert_memory_equal(server_reply(c), "['allow'", 8);
+    }
+}
+
+/* Returns the length of the longest event. */
+static size_t longest(struct text told)
+{
+    size_t most = 0;
+    while (told.len > 0) {
+        const char *end = memmem(told.at, told.len, "\n\n", 2);
+        size_t n = end != NULL ? (size_t)(end - told.at) + 2 : told.len;
+        most = n > most ? n : most;
+        told = text_after(told, n);
+    }
+    return most;
+}
+
 /* A sample that is too long is left out; the stream and its neighbours go on. */
 static void long_events(struct scene *s)
 {
     static char rules[8192];
     struct server_options o = scene_options();
-    char *to = stpcpy(rules, "limits:\n");
-    for (unsigned i = 0; i < 60; i++) {
-        to += sprintf(to, "  - {name: %s%u, key: [user], rate: 1000000/s, max_keys: 10}\n",
-                      i == 0 ? "api" : "a-limit-with-a-long-name-", i);
+    struct buffer told;
+    char *to = stpcpy(rules, "limits:\n"
+                             "  - {name: api, key: [user], rate: 1000000/s, max_keys: 10}\n");
+    for (unsigned i = 0; i < LONG_LIMITS; i++) {
+        to += sprintf(to,
+                      "  - {name: a-limit-with-a-long-name-%u, key: [user], rate: 1000000/s,"
+                      " max_keys: 10}\n",
+                      i);
     }
-    to = strstr(rules, "api0");
-    memcpy(to, "api ", 4);
     o.sample_ms = 20;
     scene_start(s, rules, &o);
+    buffer_init(&told, 16u << 20);
     open_stream(s, CROWD);
     assert_int_equal(status_of(&s->crowd[0]), 200);
-    (void)usleep(500000);
+    struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD);
+    for (unsigned i = 0; i < 50; i++) {
+        decide_all(c);
+        fetch_events(s, &told);
+        (void)usleep(10000);
+    }
+    unsigned tries = 0;
+    while (memmem(told.at, told.end, "event: sample", 13) == NULL) { /* short ones come again */
+        assert_true(++tries < 600);
+        (void)usleep(100000);
+        fetch_events(s, &told);
+    }
+    assert_in_range(longest(buffer_text(&told)), 300, 2048 + 16); /* small.sed */
+    buffer_finish(&told);
     assert_int_equal(threads_get(streams_open(s)), 1);
     assert_int_equal(scene_http(s, PROTOCOL_ADMIN, CROWD, "GET /v1/status", "", "", &a), 200);
     scene_both_are_served(s);
@@ -177,7 +229,111 @@ static void sandbox_asks(struct scene *s)
     scene_stop(s);
 }
 
-/* More jobs at once than may wait; their connections close before the end. */
+/* ---- the demo ---- */
+
+static int make_demo(struct scene *s, unsigned from)
+{
+    return scene_http(s, PROTOCOL_ADMIN, from, "POST /v1/demo", "", "{\"scenario\":\"all\"}", &a);
+}
+
+/* One address has one of the places, however often it begins, and operators have theirs. */
+static void demo_sandboxes(struct scene *s)
+{
+    char id[33] = "";
+    struct server_options o = scene_options();
+    o.demo = true;
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned i = 0; i < 4 * DEMO_SANDBOXES_MAX; i++) {
+        assert_int_equal(make_demo(s, CROWD), 201);
+    }
+    for (unsigned i = 1; i < DEMO_SANDBOXES_MAX; i++) {
+        assert_int_equal(make_demo(s, CROWD + i), 201);
+    }
+    assert_int_equal(make_demo(s, OTHER), 503);
+    assert_true(make_sandbox(s, OTHER, id) / 100 == 2);
+    assert_int_equal(scene_http(s, PROTOCOL_ADMIN, OTHER, "GET /v1/status", "", "", &a), 200);
+    unsigned tries = 0;
+    while (make_demo(s, OTHER) != 201) { /* those without a step end */
+        assert_true(++tries < 600);
+        (void)usleep(100000);
+    }
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+/* Viewers that ask for sandboxes and leave before the reply. */
+static void demo_viewers_leave(struct scene *s)
+{
+    static const char request[] =
+        "POST /v1/demo HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        "Content-Length: 18\r\n\r\n{\"scenario\":\"all\"}";
+    struct server_options o = scene_options();
+    o.demo = true;
+    scene_start(s, SCENE_RULES, &o);
+    for (unsigned round = 0; round < 10; round++) {
+        for (unsigned i = 0; i < 4; i++) {
+            (void)server_send(scene_add(s, PROTOCOL_ADMIN, CROWD + i % 3), request,
+                              sizeof request - 1);
+        }
+        assert_int_equal(scene_http(s, PROTOCOL_ADMIN, OTHER, "GET /v1/status", "", "", &a), 200);
+        scene_close_crowd(s);
+    }
+    scene_both_are_served(s);
+    scene_stop(s);
+    demo_sandboxes(s);
+}
+
+static void demo_bodies(struct scene *s)
+{
+    char body[DEMO_BODY_MAX + 2];
+    struct server_options o = scene_options();
+    o.demo = true;
+    scene_start(s, SCENE_RULES, &o);
+    for (size_t len = DEMO_BODY_MAX; len <= DEMO_BODY_MAX + 1; len++) {
+        memset(body, ' ', len);
+        memcpy(body, "{\"scenario\":\"all\"}", 18);
+        body[len] = 0;
+        assert_int_equal(scene_http(s, PROTOCOL_ADMIN, CROWD, "POST /v1/demo", "", body, &a),
+                         len == DEMO_BODY_MAX ? 201 : 413);
+    }
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+/* ---- jobs ---- */
+
+#define JOBS (4 * JOBS_MAX)
+#define JOB_BYTES 50000 /* so that the check takes a while */
+
+/* Asks for more jobs at once than may wait. Returns how many were refused. */
+static unsigned ask_for_jobs(struct scene *s)
+{
+    static char text[JOB_BYTES + 512];
+    unsigned refused = 0;
+    int n = snprintf(text, sizeof text,
+                     "POST /v1/config/check HTTP/1.1\r\nHost: localhost\r\n"
+                     "Content-Type: application/json\r\nContent-Length: %u\r\n\r\nlimits:\n",
+                     JOB_BYTES + 8);
+    for (int i = 0; i < JOB_BYTES; i += 50) { /* of 50 bytes each */
+        (void)snprintf(text + n + i, 51, "- {name: a%05d, key: [user], rate: 1/s}%*s\n", i, 9, "");
+    }
+    for (unsigned i = 0; i < JOBS; i++) {
+        assert_true(
+            server_send(scene_add(s, PROTOCOL_ADMIN, CROWD + i), text, (size_t)n + JOB_BYTES - 1));
+    }
+    for (unsigned i = 0; i < JOBS; i++) {
+        assert_true(server_send(&s->crowd[i], "\n", 1));
+    }
+    assert_int_equal(scene_http(s, PROTOCOL_ADMIN, OTHER, "GET /v1/status", "", "", &a), 200);
+    for (unsigned i = 0; i < JOBS; i++) {
+        int status = status_of(&s->crowd[i]);
+        assert_true(status == 200 || status == 422 || status == 503);
+        refused += status == 503;
+    }
+    return refused;
+}
+
+/* Jobs whose connections close before the end, and jobs beyond what may wait. */
 static void jobs(struct scene *s)
 {
     static const char request[] =
@@ -185,6 +341,7 @@ static void jobs(struct scene *s)
         "Content-Length: 60\r\n\r\n"
         "limits: [{name: a, key: [user], rate: 1/s, max_keys: 10}]   ";
     struct server_options o = scene_options();
+    unsigned refused = 0;
     scene_start(s, SCENE_RULES, &o);
     for (unsigned round = 0; round < 10; round++) {
         for (unsigned i = 0; i < 4; i++) {
@@ -193,6 +350,11 @@ static void jobs(struct scene *s)
         assert_int_equal(scene_http(s, PROTOCOL_ADMIN, OTHER, "GET /v1/status", "", "", &a), 200);
         scene_close_crowd(s);
     }
+    for (unsigned round = 0; round < 20 && refused == 0; round++) {
+        refused = ask_for_jobs(s);
+        scene_close_crowd(s);
+    }
+    assert_in_range(refused, 1, JOBS - 1);
     scene_both_are_served(s);
     scene_stop(s);
 }
@@ -261,23 +423,13 @@ const struct driver drivers_operators[] = {
     {"sandboxes.h", "SANDBOXES_MAX", sandboxes, NULL, NULL},
     {"sandboxes.h", "SANDBOX_IDLE_MS", sandboxes, NULL, NULL},
     {"sandboxes.h", "SANDBOX_ASKS_MAX", sandbox_asks, NULL, NULL},
+    {"sandboxes.h", "DEMO_SANDBOXES_MAX", demo_viewers_leave, NULL, NULL},
+    {"sandboxes.h", "DEMO_IDLE_MS", demo_sandboxes, NULL, NULL},
+    {"sandboxes.h", "DEMO_BODY_MAX", demo_bodies, NULL, NULL},
     {"job.h", "JOBS_MAX", jobs, NULL, NULL},
     {"job.h", "JOB_REPLY_BYTES", long_reply_of_a_job, NULL, NULL},
     {"admin_blocks.c", "BLOCKS_MOST", block_pages, NULL, NULL},
     {"weir.h", "max_blocks", blocks, NULL, NULL},
-    {"log.h", "LOG_LIMIT_NS", NULL, "unit/common/test_log.c",
-     "a_limited_line_comes_once_in_a_second"},
-    {"denied_log.h", "DENIED_LOG_EACH", NULL, "unit/server/test_denied_log.c",
-     "then_every_hundredth"},
-    {"denied_log.h", "DENIED_LOG_KEYS", NULL, "unit/server/test_denied_log.c",
-     "a_flood_of_new_keys"},
-    {"history.h", "HISTORY_BYTES", NULL, "unit/server/test_history.c", "HISTORY_BYTES"},
-    {"history.h", "HISTORY_EVENTS", NULL, "unit/server/test_history.c", "the_newest_50_events"},
-    {"history.h", "HISTORY_EVENT_BYTES", NULL, "unit/server/test_history.c", "too_many_messages"},
-    {"top_denied.h", "TOP_KEY_BYTES", NULL, "unit/server/test_top.c", "TOP_KEY_BYTES"},
-    {"fleet_thread.h", "FLEET_READ_BYTES", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
-    {"socket.c", "READS_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
-    {"fleet_thread.c", "ROUNDS_MAX", NULL, "fleet/test_place.c", "ask_many(FLEET_QUEUE_MAX)"},
-    {"fleet_thread.h", "FLEET_SEALED_BYTES", NULL, "fleet/test_tls.c", "rediss"},
+    {"connection_accept.c", "STREAM_KERNEL_BYTES", stream_bytes, NULL, NULL},
     {0},
 };

@@ -26,9 +26,9 @@ static const struct row rows[] = {
 
 #define ROWS (sizeof rows / sizeof rows[0])
 
-static const struct driver *const tables[] = {drivers_connections, drivers_bytes,
-                                              drivers_grpc,        drivers_requests,
-                                              drivers_later,       drivers_operators};
+static const struct driver *const tables[] = {drivers_connections, drivers_bytes, drivers_grpc,
+                                              drivers_requests,    drivers_later, drivers_operators,
+                                              drivers_kept,        drivers_store};
 
 static const struct driver *driver_of(const struct row *row)
 {
@@ -113,7 +113,8 @@ static void each_bound_holds(void **state)
 static void every_small_number_is_in_the_copy(void **state)
 {
     static const char command[] =
-        "test $(diff -r '" WEIR_SOURCE_DIR "/src/server' '" BOUNDS_COPY "/server' | grep -c '^>')"
+        "test $(for f in server fleet; do diff -r '" WEIR_SOURCE_DIR "/src/'$f '" BOUNDS_COPY
+        "/'$f; done | grep -c '^>')"
         " -eq $(grep -v '^#' '" WEIR_SOURCE_DIR "/tests/bounds/small.sed' | grep -c 's/')";
     assert_int_equal(system(command), 0);
 }

@@ -94,12 +94,8 @@ static unsigned count_ends(void)
 
 static unsigned feed(struct text input, size_t piece)
 {
-    struct connection *c = calloc(1, sizeof *c + protocol_grpc.session_bytes);
+    struct connection *c = begin_connection(&protocol_grpc);
     unsigned ends = 0;
-    require(c != NULL);
-    c->worker = worker;
-    c->protocol = &protocol_grpc;
-    c->peer = (struct address){.bytes = {127, 0, 0, 1}, .family = 4};
     worker->now_ns = UINT64_C(1700000000) * WEIR_SECOND;
     while (input.len > 0) {
         struct text now = {input.at, input.len < piece ? input.len : piece};
@@ -117,7 +113,7 @@ static unsigned feed(struct text input, size_t piece)
     (void)count_ends();
     protocol_grpc.finish(c);
     require(c->session_kept == 0);
-    free(c);
+    end_connection(c);
     return ends;
 }
 

@@ -141,13 +141,9 @@ static unsigned count_replies(void)
 /* As a connection does: what is not used is given again, with more behind it. */
 static unsigned feed(const struct protocol *protocol, struct text input, size_t piece)
 {
-    struct connection *c = calloc(1, sizeof *c + protocol->session_bytes);
+    struct connection *c = begin_connection(protocol);
     unsigned replies = 0;
     size_t arrived = 0;
-    require(c != NULL);
-    c->worker = worker;
-    c->protocol = protocol;
-    c->peer = (struct address){.bytes = {127, 0, 0, 1}, .family = 4};
     worker->now_ns = UINT64_C(1700000000) * WEIR_SECOND;
     for (int64_t used = 0; used != CONNECTION_CLOSE && arrived < input.len;) {
         arrived = input.len - arrived < piece ? input.len : arrived + piece;
@@ -159,7 +155,7 @@ static unsigned feed(const struct protocol *protocol, struct text input, size_t 
             arrived -= used > 0 ? (size_t)used : 0;
         } while (used > 0);
     }
-    free(c);
+    end_connection(c);
     return replies;
 }
 

@@ -103,13 +103,9 @@ static unsigned count_replies(void)
 static unsigned feed(struct text input, size_t piece)
 {
     const struct protocol *protocol = &protocol_resp;
-    struct connection *c = calloc(1, sizeof *c + protocol->session_bytes);
+    struct connection *c = begin_connection(protocol);
     unsigned replies = 0;
     size_t arrived = 0;
-    require(c != NULL);
-    c->worker = worker;
-    c->protocol = protocol;
-    c->peer = (struct address){.bytes = {127, 0, 0, 1}, .family = 4};
     for (int64_t used = 0; used != CONNECTION_CLOSE && arrived < input.len;) {
         arrived = input.len - arrived < piece ? input.len : arrived + piece;
         do { /* it stops early when there are many replies */
@@ -123,7 +119,7 @@ static unsigned feed(struct text input, size_t piece)
     }
     protocol->finish(c);
     require(c->session_kept == 0);
-    free(c);
+    end_connection(c);
     return replies;
 }
 

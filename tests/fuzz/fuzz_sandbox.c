@@ -26,7 +26,7 @@ static void require(bool condition)
     "  - {name: queue, key: [user], algorithm: leaky_bucket, rate: 1/s, queue: 2}\\n"              \
     "  - {name: log, key: [], algorithm: sliding_log, rate: 9/min}\\n\"}"
 
-static struct sandboxes sandboxes = {.idle_ms = 1000, .step_ns = 60 * WEIR_SECOND};
+static struct sandboxes sandboxes = {.idle_ms = {1000, 1000}, .step_ns = 60 * WEIR_SECOND};
 static struct server server = {.sandboxes = &sandboxes};
 
 /* Runs a job as the pool does. Its reply is JSON. The caller finishes job->reply. */

@@ -131,6 +131,10 @@ def a_key_of_a_later_alternative_is_blocked_and_unblocked():
     request = ("path=/search/x", "ip=192.0.2.7", "method=GET")
     assert "deny" in ask(*request), ask(*request)
     B.sees("ip=192.0.2.7|GET", ".operate")
+    B.resize(390, 844)  # on a phone too, the button is on the screen
+    until("the button", lambda: B.js("return [...document.querySelectorAll('.blocks button')].map(b => b.getBoundingClientRect().right)[0] <= innerWidth"))
+    assert "search" in B.text(".blocks")
+    B.resize(1280, 900)
     press("Unblock", ".operate")
     until("it is unblocked", lambda: "Blocked for" not in B.text(card))
     assert "allow" in ask(*request), ask(*request)

@@ -41,6 +41,33 @@ def problems_appear_at_their_line_and_column_while_a_rule_file_is_typed():
     B.check(S)
 
 
+def rules_outlive_a_reload_of_the_tab_but_no_secret_and_no_sign_out_does():
+    B.view("try")
+    B.fill(".editor-area", RULES.replace("2/min", "7/min"))
+    B.fill("input[name=request]", "GET /search/cats api_key=of-somebody")
+    B.sees("no problems")
+    kept = lambda: B.js("return JSON.stringify(sessionStorage) + JSON.stringify(localStorage)")
+    assert "7/min" in kept() and "of-somebody" not in kept()
+    B.driver.refresh()
+    B.sees("no problems")
+    assert "7/min" in B.js("return document.querySelector('.editor-area').value")
+    B.fill(".editor-area", RULES + "store: redis://weir:of-the-store@127.0.0.1:6379\n")
+    until("it is checked", lambda: B.all(".try-message"))
+    assert "of-the-store" not in kept() and "7/min" not in kept()
+    B.fill(".editor-area", RULES.replace("2/min", "8/min"))
+    until("it is kept", lambda: "8/min" in kept())
+    B.js("document.querySelector('#sign').click()")
+    B.sees("need the admin secret")
+    assert B.js("return sessionStorage.length") == 0
+    B.open("about:blank")
+    B.open(link(S))
+    B.sees("Sign out", "header")
+    B.view("try")
+    B.sees("no problems")
+    assert "8/min" not in B.js("return document.querySelector('.editor-area').value")
+    B.check(S)
+
+
 def a_request_meets_limits_until_it_is_denied_and_the_others_say_why_not():
     B.view("try")
     B.fill(".editor-area", RULES)

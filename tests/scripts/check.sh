@@ -92,6 +92,31 @@ complains "not UTF-8"
 rc=0; WEIR_CHECK_SECRET='a b' "$weir" check --http 127.0.0.1:1 api alice >"$dir/said" 2>"$dir/complaint" </dev/null || rc=$?
 [ "$rc" = 2 ] || die "a secret with a blank: exit $rc"
 
+# A port alone is one of this machine.
+for alone in 1 :1; do
+    run 1 check --http "$alone" api alice
+    complains "127.0.0.1:1: Connection refused"
+    run 1 ask --resp "redis://$alone" user=alice
+    complains "127.0.0.1:1: Connection refused"
+done
+
+# coloured COLOUR WORD COMMAND ARGUMENT...: the word has the colour on a terminal; not with NO_COLOR, TERM=dumb, or in a file
+coloured() {
+    word="$(printf '\033\\[%sm' "$1")$2$(printf '\033\\[0m')"
+    plain=$2
+    shift 2
+    line="'$weir' $*"
+    TERM=xterm NO_COLOR='' script -qec "$line" "$dir/terminal" >/dev/null </dev/null || true
+    grep -q "$word" "$dir/terminal" || die "$*: no colour: $(cat -v "$dir/terminal")"
+    for without in NO_COLOR=1 TERM=dumb; do
+        env TERM=xterm "$without" script -qec "$line" "$dir/terminal" >/dev/null </dev/null || true
+        if grep -q "$(printf '\033')" "$dir/terminal"; then die "$*: a colour with $without"; fi
+        grep -q "$plain" "$dir/terminal" || die "$*: nothing with $without: $(cat -v "$dir/terminal")"
+    done
+    TERM=xterm sh -c "$line" >"$dir/terminal" 2>&1 </dev/null || true
+    if grep -q "$(printf '\033')" "$dir/terminal"; then die "$*: a colour in a file"; fi
+}
+
 # stories LISTENER USER PROTOCOL: the same questions over both protocols
 stories() {
     at=$1
@@ -157,6 +182,15 @@ run 0 check --resp "$resp" api "$(printf '\377')" # RESP takes any bytes
 WEIR_HTTP=$http run 0 check api carol
 WEIR_RESP=$resp run 0 check api dave
 WEIR_HTTP=off WEIR_RESP=$resp run 0 check api dave
+if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1 </dev/null; then # where there are terminals
+    coloured 32 allow check --peek --http "$http" api erin
+    coloured 33 deny check --peek --http "$http" api alice
+    coloured 31 never check --peek --cost 3 --http "$http" api erin
+    coloured 1 'weir check:' check --http nonsense api alice
+    coloured 32 ok config check "$dir/rules.yaml"
+    echo 'limits: [{name: a}]' >"$dir/bad.yaml"
+    coloured 31 "$dir/bad.yaml:1:10:" config check "$dir/bad.yaml"
+fi
 run 1 check --http "$resp" api alice # the wrong protocol, both ways
 complains "$resp: "
 run 1 check --resp "$http" api alice

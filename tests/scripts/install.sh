@@ -155,3 +155,18 @@ if [ -x "$WEIR_BUILD_DIR/weir" ]; then
             { echo "man $function finds no page" >&2; exit 1; }
     done
 fi
+
+# What was installed can be removed: all of it, and nothing else. With DESTDIR it is removed from there.
+mkdir -p "$prefix/share/weir/own"
+: >"$prefix/share/weir/own/notes"
+: >"$prefix/bin-of-others"
+"$WEIR_SOURCE_DIR/scripts/uninstall" "$WEIR_BUILD_DIR" "$prefix" >"$dir/log" || { cat "$dir/log" >&2; exit 1; }
+left=$(find "$prefix" ! -type d | sort | tr '\n' ' ')
+[ "$left" = "$prefix/bin-of-others $prefix/share/weir/own/notes " ] || { echo "left after uninstall: $left" >&2; exit 1; }
+left=$(find "$prefix" -type d -path '*/weir*' | sort | tr '\n' ' ')
+[ "$left" = "$prefix/share/weir $prefix/share/weir/own " ] || { echo "folders left after uninstall: $left" >&2; exit 1; }
+DESTDIR=$dir/image cmake --install "$WEIR_BUILD_DIR" --prefix /usr >"$dir/log"
+[ -n "$(find "$dir/image" -name weir.h)" ] || { echo "nothing is installed below DESTDIR" >&2; exit 1; }
+DESTDIR=$dir/image "$WEIR_SOURCE_DIR/scripts/uninstall" "$WEIR_BUILD_DIR" /usr >"$dir/log" || { cat "$dir/log" >&2; exit 1; }
+left=$(find "$dir/image" ! -type d)
+[ -z "$left" ] || { echo "left below DESTDIR: $left" >&2; exit 1; }

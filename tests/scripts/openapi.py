@@ -71,8 +71,8 @@ def check_document():
 
 
 def check_for_generators():
-    """What generators of clients need: a name for each operation and each choice, and no default, which makes a member
-    required in some languages."""
+    """What generators of clients need: a name for each operation and each choice; no default, which makes a member required
+    in some languages; and no constant for a member that may be absent, of which one makes Python that is none."""
     names = [operation.get("operationId", "") for item in DOC["paths"].values() for operation in item.values()]
     for name in names:
         if not re.fullmatch(r"[a-z][A-Za-z]*", name) or names.count(name) > 1:
@@ -83,6 +83,9 @@ def check_for_generators():
         for choice in value.get("oneOf", []):
             if choice.get("type") == "object":
                 fail(f"found a choice without a name: {json.dumps(value)[:200]}")
+        for name, member in value.get("properties", {}).items():
+            if "const" in member and name not in value.get("required", []):
+                fail(f"found a constant that may be absent: {name}: {json.dumps(member)}")
 
 
 def check_bounds_of_the_server():
@@ -466,6 +469,9 @@ def check_numbers(server, rules):
     if len(ask(server, "admin", "GET", "/v1/top?n=1", status=200)["denied"]) != 1:
         fail("?n=1")
     ask(server, "admin", "GET", "/v1/top?n=0", status=400)
+    if ask(server, "admin", "GET", "/v1/top?minutes=5&n=1", status=200)["minutes"] != 5:
+        fail("?minutes=5")
+    ask(server, "admin", "GET", "/v1/top?minutes=2", status=400)
 
 
 def check_live(server):
@@ -478,7 +484,7 @@ def check_live(server):
         name, data = re.fullmatch(r"event: (\w+)\ndata: (.*)", event).groups()
         validate(described[name], json.loads(data), f"event {name}")
         names.append(name)
-    if names[0] != "hello" or not {"sample", "top"} <= set(names):
+    if names[:2] != ["hello", "notices"] or not {"sample", "top"} <= set(names):
         fail(f"events: {names}")
 
 
@@ -547,6 +553,23 @@ def check_sandbox(server):
     ask(server, "admin", "POST", path, {"asks": asks}, status=404)
 
 
+def check_demo(server):
+    made = ask(server, "admin", "POST", "/v1/demo", {"scenario": "all"}, status=201)
+    path = "/v1/demo/" + made["sandbox"]
+    asks = [{"at_ms": 0, "attributes": {"path": "/fixed_window", "user": "ann"}, "cost": c} for c in (10, 1)]
+    answers = ask(server, "admin", "POST", path, {"asks": asks}, status=200)["answers"]
+    if [a["verdict"] for a in answers] != ["allow", "deny"] or len(made["limits"]) != 5:
+        fail(f"demo: {made}, {answers}")
+    ask(server, "admin", "POST", path, {"asks": asks + [{**asks[1], "explain": True}]}, status=400)
+    ask(server, "admin", "POST", path, {"asks": asks + [{**asks[1], "headers": True}]}, status=400)
+    for scenario in {}, {"scenario": ""}, {"scenario": "limits: []"}, {"rules": RULES}:
+        ask(server, "admin", "POST", "/v1/demo", scenario, status=400)
+    ask(server, "admin", "POST", "/v1/sandbox/" + made["sandbox"], {"asks": asks}, status=404)
+    ask(server, "admin", "DELETE", path, status=204)
+    ask(server, "admin", "DELETE", path, status=404)
+    ask(server, "admin", "POST", path, {"asks": asks}, status=404)
+
+
 # ---- secrets ----
 
 
@@ -585,6 +608,8 @@ def main():
     check_bounds_of_the_server()
     rules = write("rules.yaml", RULES)
     with Server("--config", rules) as server:
+        ask(server, "admin", "POST", "/v1/demo", {"scenario": "all"}, status=404)
+    with Server("--config", rules, "--demo") as server:
         check_questions(server)
         check_throttle(server)
         check_batches(server)
@@ -598,6 +623,7 @@ def main():
         check_checks(server)
         check_explain(server)
         check_sandbox(server)
+        check_demo(server)
         check_limits(server)
         check_keys(server)
         check_settings(server, rules)

@@ -153,6 +153,25 @@ def a_flag_counts_before_a_variable_before_the_file_before_the_default():
     Server(*socket_only, rules=rules).stop()
     fails(2, "rules that use 'ip'", *socket_only, "--client-field", "any", rules=rules)
 
+def a_port_alone_is_one_of_this_machine_and_is_shown_so():
+    resp, http, admin, grpc = (free_port() for _ in range(4))
+    rules = "server: {http: %d, admin: ':%d', grpc: 'off'}\n" % (http, admin) + RULES % 5
+    s = Server("--resp", str(resp), rules=rules, env={"WEIR_GRPC": ":%d" % grpc})
+    for protocol, port in (("resp", resp), ("http", http), ("admin", admin), ("grpc", grpc)):
+        assert s.address(protocol) == "127.0.0.1:%d" % port, s.log()
+        assert re.search(r"^  %s +127\.0\.0\.1:%d$" % (protocol, port), s.said(), re.M), s.said()
+    assert s.quota() == 5
+    for reload, rest in ((str(http), False), ("127.0.0.1:%d" % http, False), (str(resp), True)):
+        before = s.count("rules reloaded")
+        s.write("server: {http: %s, admin: %d, grpc: 'off'}\n" % (repr(reload), admin) + RULES % 5 + "# " + reload)
+        until("the rules are read again", lambda: s.count("rules reloaded") > before)
+        assert ("server.http" in s.log()) == rest, s.log()
+    s.stop()
+    for bad in ("65536", ":", ":http", "-1", "127.0.0.1"):
+        fails(2, "found '%s', expected ADDRESS:PORT, PORT for 127.0.0.1, unix:PATH or off (from --http)" % bad,
+              "--resp", "off", "--admin", "off", "--http=" + bad)
+
+
 def an_error_says_who_gave_the_value():
     fails(2, "WEIR_THREADS: found 'x', expected a whole number", *QUIET, env={"WEIR_THREADS": "x"})
     fails(2, "--threads: found '0', expected a whole number from 1 to 64", *QUIET, "--threads", "0")
@@ -237,9 +256,12 @@ def without_rules_it_prints_commands_that_work():
     until("commands", lambda: " ctl " in s.said() and s.said().endswith("\n"))
     commands = s.said().split("Try, from another terminal:\n")[1].splitlines()
     assert [c.split()[1] for c in commands] == ["ask", "check", "ctl"], commands
-    for command, expected in zip(commands, (b"remaining  99 of 100", b"remaining  4 of 5", b"everyone")):
+    for command, expected in zip(commands, (b"remaining  2 of 3", b"remaining  4 of 5", b"everyone")):
         done = run(s, command)
         assert done.returncode == 0 and expected in done.stdout, (command, done)
+    for command in commands[:2]:  # repeated, they show a denial soon
+        codes = [run(s, command).returncode for _ in range(8)]
+        assert set(codes) == {0, 4}, (command, codes)
     s.signal(signal.SIGINT)
     assert s.ended() == 0
 

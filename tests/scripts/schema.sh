@@ -10,7 +10,7 @@ done
 "$WEIR_BUILD_DIR/make_manual" --schema | diff -u "$WEIR_SOURCE_DIR/schema/weir.schema.json" - ||
     { echo "schema/weir.schema.json is old: run make schema" >&2; exit 1; }
 for example in examples/rules.yaml packaging/weir.yaml; do
-    head -1 "$WEIR_SOURCE_DIR/$example" | grep -q '^# yaml-language-server: [$]schema=.*/weir.schema.json$' ||
-        { echo "$example does not name its schema in the first line" >&2; exit 1; }
+    head -2 "$WEIR_SOURCE_DIR/$example" | grep -q '^# yaml-language-server: [$]schema=.*/weir.schema.json$' ||
+        { echo "$example does not name its schema in the first two lines" >&2; exit 1; }
 done
 "$python" "$WEIR_SOURCE_DIR/tests/scripts/schema.py" "$WEIR_SOURCE_DIR" </dev/null

@@ -75,6 +75,11 @@ ctl 0 mode shadow
 timeout 60 "$weir" top --admin "$admin" --once --interval 100ms </dev/null >"$dir/said" 2>"$dir/complaint" || die "top"
 ctl 0 link
 says "^http://$admin/#secret=$(cat "$file")\$"
+# Of a server that listens everywhere, as in a container, a link that browsers open.
+for every in "0.0.0.0:7 127.0.0.1:7" "[::]:7 [::1]:7" "0.0.0.0.example:7 0.0.0.0.example:7"; do
+    printed=$(WEIR_ADMIN_SECRET=one-secret "$weir" ctl --admin "${every% *}" link)
+    [ "$printed" = "http://${every#* }/#secret=one-secret" ] || die "the link for ${every% *}: $printed"
+done
 ctl 0 --json link
 says "\"link\": \"http://$admin/#secret=$(cat "$file")\""
 port=${admin##*:}
@@ -164,9 +169,9 @@ start --resp 127.0.0.1:0 --admin off
 [ -f "$dir/xdg/weir/admin-$resp.secret" ] || die "no secret for RESP"
 if command -v redis-cli >/dev/null; then
     secret=$(cat "$dir/xdg/weir/admin-$resp.secret")
-    redis-cli -p "${resp##*:}" WEIR.RESET api x >"$dir/said"
+    redis-cli -p "${resp##*:}" WEIR.RESET search x >"$dir/said"
     says '^NOPERM'
-    redis-cli -p "${resp##*:}" --no-auth-warning -a "$secret" WEIR.RESET api x >"$dir/said"
+    redis-cli -p "${resp##*:}" --no-auth-warning -a "$secret" WEIR.RESET search x >"$dir/said"
     says '^allow'
 fi
 end TERM

@@ -3,6 +3,7 @@
 #include "cli/config/config_secrets.h"
 #include "cli/config/config_store.h"
 #include "cli/config/config_tls.h"
+#include "cli/output/colour.h"
 #include "rules/compiled/ruleset.h"
 #include "rules/envoy/envoy.h"
 #include "rules/file/diff.h"
@@ -199,8 +200,8 @@ static int run(const struct cli_given *given, void *settings)
     if (code == CLI_OK && given->command == &cli_config_show) {
         config_show(&set->config, config_note_store, stdout);
     } else if (code == CLI_OK) {
-        (void)printf("%s: ok, %zu limit%s\n", path, set->rules_count,
-                     set->rules_count == 1 ? "" : "s");
+        (void)printf("%s: %sok%s, %zu limit%s\n", path, colour_begin(stdout, COLOUR_GOOD),
+                     colour_end(stdout), set->rules_count, set->rules_count == 1 ? "" : "s");
         list_sent(set);
         if (config_bound_is_counted(&set->config)) {
             (void)puts("without the store, 'on_store_failure: local' divides limits by the nodes "

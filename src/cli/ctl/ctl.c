@@ -35,6 +35,8 @@ static const struct cli_option options[CTL_OPTIONS] = {
                   "a rule file of the server that keeps the limit over reloads and restarts; put "
                   "writes it",
                   cli_read_text, TO(keep)},
+    [CTL_MINUTES] = {"--minutes", "N", ADMIN_MINUTES_HELP, cli_read_choice, TO(minutes),
+                     .choices = admin_minutes},
 };
 
 /* ---- rows ---- */
@@ -76,19 +78,38 @@ static const struct ctl_row *find(struct ctl *ctl)
     return NULL;
 }
 
-/* Prints that the command is unknown ("limts", "key gett", "key") and suggests the nearest one. */
+/* Returns whether a word begins a command of two words, as key does. */
+static bool is_first_of_two(const char *word)
+{
+    const struct ctl_row *row;
+    size_t n = strlen(word);
+    for (size_t i = 0; (row = row_at(i)) != NULL; i++) {
+        if (strncmp(row->name, word, n) == 0 && row->name[n] == ' ') {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Suggests the nearest command ("limts", "key gett"). If none is near, lists those of the first word
+ * ("key", "key x").
+ */
 static int unknown(const struct ctl *ctl)
 {
     char said[128];
     const struct ctl_row *row;
-    bool two = ctl->count > 1 && strcmp(ctl->operands[0], "key") == 0;
-    (void)snprintf(said, sizeof said, "%s%s%s", ctl->operands[0], two ? " " : "",
-                   two ? ctl->operands[1] : "");
+    const char *first = ctl->operands[0];
+    bool group = is_first_of_two(first);
+    bool two = group && ctl->count > 1;
+    (void)snprintf(said, sizeof said, "%s%s%s", first, two ? " " : "", two ? ctl->operands[1] : "");
     struct suggestion s = suggest_begin(text_of(said));
     for (size_t i = 0; (row = row_at(i)) != NULL; i++) {
         suggest_offer(&s, row->name);
     }
-    return cli_unknown(&cli_ctl, "command", &s);
+    return group && s.nearest == NULL
+               ? cli_list_words(&cli_ctl, text_of(first), two ? ctl->operands[1] : NULL)
+               : cli_unknown(&cli_ctl, "command", &s);
 }
 
 /* ---- arguments ---- */
@@ -127,7 +148,7 @@ static int run(const struct cli_given *given, void *settings)
                                  : ctl_call(ctl, &ctl->row->call, ctl->row->print);
 }
 
-static const struct ctl defaults = {.units = 1};
+static const struct ctl defaults = {.units = 1, .minutes = ADMIN_MINUTES_DEFAULT};
 
 const struct cli_command cli_ctl = {"ctl",           "COMMAND...", "operate a running server",
                                     options,         CTL_OPTIONS,  &defaults,

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "cli/output/colour.h"
+
 /* ---- requests ---- */
 
 int ctl_call(struct ctl *ctl, const struct http_call *call, ctl_print_fn print)
@@ -54,7 +56,13 @@ void ctl_print_grid(struct grid *g)
     struct buffer out;
     buffer_init(&out, CTL_OUTPUT_MAX);
     grid_print(g, &out, 0, 0);
-    (void)fwrite(buffer_text(&out).at, 1, buffer_len(&out), stdout);
+    struct text rows = buffer_text(&out);
+    if (g->columns[0].title != NULL) {
+        struct text titles = text_cut(&rows, '\n');
+        (void)printf("%s%.*s%s\n", colour_begin(stdout, COLOUR_TITLE), TEXT_ARGS(titles),
+                     colour_end(stdout));
+    }
+    (void)fwrite(rows.at, 1, rows.len, stdout);
     buffer_finish(&out);
     grid_finish(g);
 }

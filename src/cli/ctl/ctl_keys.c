@@ -7,27 +7,6 @@
 
 /* ---- showing ---- */
 
-static void put_parameter(struct buffer *target, const char *name, const char *value)
-{
-    buffer_put(target, text_of(name));
-    http_put_encoded(target, text_of(value));
-}
-
-static void put_target(struct buffer *target, const struct ctl *ctl)
-{
-    put_parameter(target, "/v1/keys?limit=", ctl->operands[0]);
-    for (int i = 1; i < ctl->count; i++) {
-        put_parameter(target, "&key=", ctl->operands[i]);
-    }
-    if (ctl->tier != NULL) {
-        put_parameter(target, "&tier=", ctl->tier);
-    }
-    if (ctl->by != NULL) {
-        put_parameter(target, "&by=", ctl->by);
-    }
-    buffer_put_char(target, 0);
-}
-
 static void print_key(const struct ctl *ctl, const json_t *said)
 {
     (void)ctl;
@@ -38,7 +17,7 @@ static int run_get(struct ctl *ctl)
 {
     struct buffer target;
     buffer_init(&target, CTL_TARGET_MAX);
-    put_target(&target, ctl);
+    key_target(&target, ctl->operands, ctl->count, ctl->tier, ctl->by);
     int code =
         target.full
             ? cli_complain(&cli_ctl,

@@ -1,4 +1,6 @@
 /* weir ctl limits, put, delete: shows, adds, replaces and removes limits. */
+#include <stdlib.h>
+
 #include "cli/ctl/ctl_keep.h"
 #include "rules/yaml/document.h"
 #include "rules/value/quantity.h"
@@ -7,10 +9,11 @@
 
 /* The last two columns are shown only if a fleet shares a limit. */
 static const struct grid_column columns[] = {
-    {"LIMIT", false},     {"TIER", false},   {"RATE", false},    {"BURST", true},
-    {"ALGORITHM", false}, {"MODE", false},   {"KEYS", true},     {"CAPACITY", true},
-    {"ALLOWED", true},    {"DENIED", true},  {"NEVER", true},    {"SHADOW", true},
-    {"MISSING", true},    {"EVICTED", true}, {"DEGRADED", true}, {"SHARED", false},
+    {"LIMIT", false},     {"TIER", false},   {"RATE", false},   {"BURST", true},
+    {"ALGORITHM", false}, {"MODE", false},   {"KEYS", true},    {"CAPACITY", true},
+    {"DENIED/S", true},   {"ALLOWED", true}, {"DENIED", true},  {"NEVER", true},
+    {"SHADOW", true},     {"MISSING", true}, {"EVICTED", true}, {"DEGRADED", true},
+    {"SHARED", false},
 };
 
 #define COLUMNS (sizeof columns / sizeof columns[0])
@@ -30,10 +33,26 @@ static void put_count(struct grid *g, const json_t *limit, const char *name)
     }
 }
 
+static void put_counts(struct grid *g, const json_t *limit, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        put_count(g, limit, names[i]);
+    }
+}
+
+/* Puts a number per second: 0, 0.45, 12.30, 1234. */
+static void put_rate(struct grid *g, double rate)
+{
+    char text[64];
+    (void)snprintf(text, sizeof text, "%.*f", rate > 0 && rate < 100 ? 2 : 0, rate);
+    grid_put(g, text_of(text));
+}
+
 static void put_limit(struct grid *g, const json_t *limit, bool fleet)
 {
-    static const char *const counts[] = {"keys",  "capacity",      "allowed", "denied",
-                                         "never", "shadow_denied", "missing", "evicted"};
+    static const char *const sizes[] = {"keys", "capacity"};
+    static const char *const counts[] = {"allowed",       "denied",  "never",
+                                         "shadow_denied", "missing", "evicted"};
     const char *tier = json_text(limit, "tier");
     bool by_call = json_is_null(json_object_get(limit, "rate"));
     char text[QUANTITY_MAX];
@@ -43,13 +62,53 @@ static void put_limit(struct grid *g, const json_t *limit, bool fleet)
     grid_put(g, text_of(by_call ? "-" : count_print(ctl_count(limit, "burst"), text)));
     grid_put(g, text_of(json_text(limit, "algorithm")));
     grid_put(g, text_of(json_text(limit, "mode")));
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
-        put_count(g, limit, counts[i]);
-    }
+    put_counts(g, limit, sizes, sizeof sizes / sizeof sizes[0]);
+    put_rate(g, json_number(limit, "denied_rate"));
+    put_counts(g, limit, counts, sizeof counts / sizeof counts[0]);
     if (fleet) {
         grid_put_count(g, ctl_count(limit, "degraded"));
         grid_put(g, text_of(is_shared(limit) ? json_text(limit, "consistency") : "-"));
     }
+}
+
+/* A limit, and its place in the server's list, which has the order of the rule file. */
+struct ranked {
+    const json_t *limit;
+    size_t place;
+};
+
+/* Orders limits as the page does (web/limits.js): by denials per second, then by decisions per
+ * second, then as in the rule file. Tiers of a limit have the same rates and stay together. */
+static int by_denied(const void *a, const void *b)
+{
+    static const char *const rates[] = {"denied_rate", "decided_rate"};
+    const struct ranked *one = a;
+    const struct ranked *two = b;
+    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+        double x = json_number(one->limit, rates[i]);
+        double y = json_number(two->limit, rates[i]);
+        if (x != y) {
+            return x > y ? -1 : 1;
+        }
+    }
+    return one->place < two->place ? -1 : one->place > two->place;
+}
+
+/* Puts the limits in the order of by_denied(). */
+static void put_limits(struct grid *g, const json_t *limits, bool fleet)
+{
+    size_t n = json_array_size(limits);
+    struct ranked *ranked = calloc(n + 1, sizeof *ranked);
+    for (size_t i = 0; ranked != NULL && i < n; i++) {
+        ranked[i] = (struct ranked){json_array_get(limits, i), i};
+    }
+    if (ranked != NULL) {
+        qsort(ranked, n, sizeof *ranked, by_denied);
+    }
+    for (size_t i = 0; ranked != NULL && i < n; i++) {
+        put_limit(g, ranked[i].limit, fleet);
+    }
+    free(ranked);
 }
 
 static void print_limits(const struct ctl *ctl, const json_t *said)
@@ -62,9 +121,7 @@ static void print_limits(const struct ctl *ctl, const json_t *said)
         fleet = fleet || is_shared(json_array_get(limits, i));
     }
     grid_init(&g, columns, fleet ? COLUMNS : COLUMNS - 2);
-    for (size_t i = 0; i < json_array_size(limits); i++) {
-        put_limit(&g, json_array_get(limits, i), fleet);
-    }
+    put_limits(&g, limits, fleet);
     ctl_print_grid(&g);
 }
 
@@ -176,8 +233,9 @@ static int run_delete(struct ctl *ctl)
 }
 
 const struct ctl_row ctl_limit_rows[] = {
-    {"limits [NAME]", "print every limit, or one: rate, mode, keys, decisions", "limits", 0, 1, 0,
-     .run = run_limits},
+    {"limits [NAME]",
+     "print every limit, or one: rate, mode, keys, decisions; those that deny most come first",
+     "limits", 0, 1, 0, .run = run_limits},
     {"put FILE|-", "add or replace one limit, written as in a rule file", "put", 1, 1,
      CTL_TAKES(CTL_KEEP), .run = run_put},
     {"delete NAME", "remove a limit and its keys", "delete", 1, 1, 0, .run = run_delete},

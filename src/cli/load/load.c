@@ -171,12 +171,15 @@ static int load(struct load_arguments *asked, const struct cli_given *given)
         e = load_run(p, &result, &error);
         load_request_finish(&p->request);
     }
+    bool counted = load_replies(&result) > 0;
     if (e != 0) {
-        (void)cli_complain(&cli_bench_load, "%s", error.text);
-        return e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
+        (void)cli_complain(&cli_bench_load, "%s%s", error.text,
+                           counted ? "; the counts are those until then" : "");
     }
-    (asked->json ? load_print_json : load_print_table)(p, &result);
-    return CLI_OK;
+    if (e == 0 || counted) {
+        (asked->json ? load_print_json : load_print_table)(p, &result);
+    }
+    return e == 0 ? CLI_OK : e == WEIR_EINVAL ? CLI_USAGE : CLI_FAILED;
 }
 
 static int run(const struct cli_given *given, void *settings)

@@ -21,6 +21,7 @@
  *   load_connection.c  requests in flight on one connection
  *   load_generator.c   the schedule and the connections of a thread, on epoll
  *   load_run.c         starts the threads and adds up their results
+ *   load_progress.c    shows on a terminal how far the run is
  *   load_report.c      the table and the JSON object
  */
 #ifndef WEIR_CLI_LOAD_LOAD_H
@@ -169,7 +170,10 @@ struct load_result {
     uint64_t elapsed_ns; /* from the first counted request to the last reply */
 };
 
-/* Runs the plan. Returns 0, or WEIR_E... and sets *error. */
+/*
+ * Runs the plan. Returns 0, or WEIR_E... and sets *error. If the server goes away during the run,
+ * the result has what was counted until then.
+ */
 int load_run(const struct load_plan *plan, struct load_result *result, struct weir_error *error);
 
 /* ---- the report ---- */

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/maths.h"
 #include "cli/simulate/simulate.h"
@@ -44,6 +45,7 @@ static void note_reply(struct generator *g, uint64_t due_ns, uint64_t now_ns,
                        enum load_verdict verdict)
 {
     g->last_reply_ns = now_ns;
+    store_relaxed(&g->replies, g->replies + 1);
     if (due_ns < g->count_ns) {
         return;
     }

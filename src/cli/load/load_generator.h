@@ -28,6 +28,7 @@ struct generator {
     uint64_t made;  /* requests so far ... */
     uint64_t limit; /* ... and the most there may be */
     uint64_t last_reply_ns;
+    uint64_t replies; /* also of the warm-up; load_progress.c reads it meanwhile */
     struct load_result result;
     /* errno of a connection that could not be opened; -1: received bytes that are not a reply. */
     int error;

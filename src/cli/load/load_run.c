@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "cli/load/load_progress.h"
 #include "cli/load/load_zipf.h"
-#include "cli/load/load_generator.h"
 
 #define ZIPF_DRAWS (UINT64_C(1) << 20)
 
@@ -44,6 +44,7 @@ static void *run_thread(void *arg)
 static int start_and_join(struct thread *all, unsigned n, struct weir_error *error)
 {
     struct start start = {.closed = PTHREAD_MUTEX_INITIALIZER};
+    struct load_progress progress = {.plan = all[0].generator.plan};
     unsigned started = 1;
     int why = 0;
     (void)pthread_mutex_lock(&start.closed);
@@ -54,15 +55,18 @@ static int start_and_join(struct thread *all, unsigned n, struct weir_error *err
     uint64_t begin_ns = clock_boot_ns();
     for (unsigned i = 0; i < n; i++) {
         generator_set_times(&all[i].generator, begin_ns, i);
+        progress.generators[i] = &all[i].generator;
     }
     start.go = why == 0;
     (void)pthread_mutex_unlock(&start.closed);
     if (start.go) {
+        load_progress_begin(&progress);
         run(&all[0].generator);
     }
     for (unsigned i = 1; i < started; i++) {
         (void)pthread_join(all[i].id, NULL);
     }
+    load_progress_end(&progress);
     return why == 0 ? 0
                     : fail(error, WEIR_EIO, "cannot start thread %u of %u: %s", started + 1, n,
                            strerror(why));
@@ -73,7 +77,8 @@ static int start_and_join(struct thread *all, unsigned n, struct weir_error *err
 static void add_result(struct load_result *to, const struct generator *g)
 {
     const struct load_result *from = &g->result;
-    uint64_t elapsed_ns = g->last_reply_ns - g->count_ns;
+    /* The last reply is of the warm-up if the server went away in it. */
+    uint64_t elapsed_ns = g->last_reply_ns > g->count_ns ? g->last_reply_ns - g->count_ns : 0;
     load_latency_merge(&to->latency, &from->latency);
     for (unsigned i = 0; i < LOAD_VERDICTS; i++) {
         to->verdicts[i] += from->verdicts[i];

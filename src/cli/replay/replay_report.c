@@ -8,15 +8,13 @@
 
 #include "base/clock.h"
 #include "base/maths.h"
+#include "cli/output/progress_bar.h"
 #include "cli/replay/replay_command.h"
-
-#define REDRAW_NS (100 * WEIR_MILLISECOND)
-#define BAR_WIDTH 40
 
 static void clear_bar(struct replay *r)
 {
     if (r->drawn_ns != 0) {
-        (void)fprintf(stderr, "\r\033[K");
+        progress_bar_clear();
         r->drawn_ns = 0;
     }
 }
@@ -30,21 +28,15 @@ void replay_complain(struct replay *r, uint64_t line, const char *text)
 
 static void draw(const struct replay *r)
 {
-    char bar[BAR_WIDTH + 1] = "";
-    if (r->total == 0) {
-        (void)fprintf(stderr, "\r%" PRIu64 " requests", r->allowed + r->denied);
-        return;
-    }
-    uint64_t done = min_u64(*r->done, r->total);
-    memset(bar, '.', BAR_WIDTH);
-    memset(bar, '#', mul_div(done, BAR_WIDTH, r->total));
-    (void)fprintf(stderr, "\r%s %3" PRIu64 " %%", bar, mul_div(done, 100, r->total));
+    char text[64];
+    (void)snprintf(text, sizeof text, "%" PRIu64 " requests", r->allowed + r->denied);
+    progress_bar_draw(*r->done, r->total, text);
 }
 
 void replay_progress(struct replay *r)
 {
     uint64_t now_ns = r->bar ? clock_boot_ns() : 0;
-    if (now_ns >= r->drawn_ns + REDRAW_NS) {
+    if (now_ns >= r->drawn_ns + PROGRESS_BAR_NS) {
         draw(r);
         r->drawn_ns = now_ns;
     }
@@ -53,7 +45,7 @@ void replay_progress(struct replay *r)
 void replay_report_begin(struct replay *r, const uint64_t *done, uint64_t total)
 {
     /* No bar if the decisions go to a terminal too: they would break it up. */
-    r->bar = !r->settings->quiet && isatty(STDERR_FILENO) == 1 && isatty(STDOUT_FILENO) == 0;
+    r->bar = !r->settings->quiet && progress_bar_is_seen() && isatty(STDOUT_FILENO) == 0;
     r->begun_ns = clock_boot_ns();
     r->done = done;
     r->total = total;

@@ -93,6 +93,7 @@ static int serve(struct serve_run *run, struct serve_settings *settings)
     code = serve_take_file(run->server.rules, settings);
     code = code != CLI_OK ? code : sockets_assign(&run->sockets, settings);
     code = code != CLI_OK ? code : serve_check_listeners(settings);
+    code = code != CLI_OK ? code : serve_check_demo(settings);
     code = code != CLI_OK ? code : serve_check_client(run->server.rules, settings);
     if (code == CLI_OK) {
         serve_warn_of_gateways(run->server.rules, settings);

@@ -62,10 +62,10 @@ struct serve_settings {
     char *secrets_path[ROLES];        /* memory of secrets.file[] if the rule file names it */
     struct serve_tls tls;
     struct cidr_set *trusted;     /* memory of server.trusted */
-    char address[PROTOCOLS][256]; /* memory of server.listen[] if the rule file names it */
+    char address[PROTOCOLS][256]; /* memory of server.listen[]: of the rule file, or of a port */
 };
 
-/* The rules of `weir serve` without a rule file: enough to try it. Embedded by the build. */
+/* The rules of `weir serve` without a rule file: examples/rules.yaml, embedded by the build. */
 extern const char serve_example[];
 extern const size_t serve_example_size;
 
@@ -92,6 +92,9 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *setti
  * only some of the connections. Returns CLI_OK, or an exit code after a message.
  */
 int serve_check_listeners(const struct serve_settings *settings);
+
+/* Checks that --demo has a page to be on. Returns CLI_OK, or an exit code after a message. */
+int serve_check_demo(const struct serve_settings *settings);
 
 /*
  * Checks that the HTTP listener can know the client's address if the rules use it. Returns CLI_OK,

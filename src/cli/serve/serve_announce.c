@@ -69,22 +69,45 @@ static void suggest(const struct server *server, char (*at)[ADDRESS_BYTES], bool
     }
 }
 
+#define DEMO_BYTES (ADDRESS_BYTES + 32)
+
+/* Returns the address of the demo in `room`; "off" without one. It holds no secret. */
+static const char *demo_of(const struct server *server, const char *address, char room[DEMO_BYTES])
+{
+    if (!server->options.demo || path_of(address) != NULL) {
+        return "off";
+    }
+    const char *s = server_speaks_tls(server, PROTOCOL_ADMIN) ? "s" : "";
+    (void)snprintf(room, DEMO_BYTES, "http%s://%s/#/play", s, address);
+    return room;
+}
+
+static void print_demo(const char *demo)
+{
+    if (strcmp(demo, "off") != 0) {
+        (void)printf("  %-7s %s\n", "demo", demo);
+    }
+}
+
 /* Prints a link with the secret that was made, for a person at this terminal: a file or a pipe
  * would keep it. */
 static void print_link(const struct server *server, const struct serve_settings *settings,
                        const char *address)
 {
     const char *s = server_speaks_tls(server, PROTOCOL_ADMIN) ? "s" : "";
+    char loopback[CLIENT_ADDRESS_MAX];
     if (settings->made_secret[0] != 0 && isatty(STDOUT_FILENO) && strcmp(address, "off") != 0 &&
         path_of(address) == NULL) {
-        (void)printf("  %-7s " ADMIN_LINK "\n", "link", s, address, settings->made_secret);
+        (void)printf("  %-7s " ADMIN_LINK "\n", "link", s, admin_link_address(address, loopback),
+                     settings->made_secret);
     }
 }
 
 static void log_start(const struct server *server, const struct serve_settings *settings,
                       char (*at)[ADDRESS_BYTES], const char *store)
 {
-    struct log_field fields[6 + PROTOCOLS] = {
+    char demo[DEMO_BYTES];
+    struct log_field fields[7 + PROTOCOLS] = {
         LOG_STRING("version", weir_version()),
         LOG_STRING("config", settings->config != NULL ? settings->config : "example"),
         LOG_COUNT("threads", server->threads)};
@@ -95,6 +118,9 @@ static void log_start(const struct server *server, const struct serve_settings *
     fields[n++] =
         LOG_STRING("state", server->rules->state != NULL ? server->rules->state->folder : "off");
     fields[n++] = LOG_STRING("store", store); /* store_url_read() refuses URLs with secrets */
+    if (server->options.demo) {
+        fields[n++] = LOG_STRING("demo", demo_of(server, at[PROTOCOL_ADMIN], demo));
+    }
     if (settings->secret_path[0] != 0) {
         fields[n++] = LOG_STRING("admin_secret", settings->secret_path);
     }
@@ -104,6 +130,7 @@ static void log_start(const struct server *server, const struct serve_settings *
 void serve_announce(const struct server *server, const struct serve_settings *settings)
 {
     char at[PROTOCOLS][ADDRESS_BYTES];
+    char demo[DEMO_BYTES];
     unsigned n = server->threads;
     const char *store = server->fleet.fleet != NULL ? server->fleet.fleet->options.url : "off";
     for (unsigned i = 0; i < PROTOCOLS; i++) {
@@ -127,6 +154,7 @@ void serve_announce(const struct server *server, const struct serve_settings *se
     if (server->fleet.fleet != NULL) {
         (void)printf("  %-7s %s\n", "store", store);
     }
+    print_demo(demo_of(server, at[PROTOCOL_ADMIN], demo));
     print_link(server, settings, at[PROTOCOL_ADMIN]);
     if (settings->config == NULL) {
         suggest(server, at, settings->secret_path[0] != 0);

@@ -12,6 +12,7 @@
 #include "rules/file/adhoc.h"
 #include "rules/file/sections.h"
 #include "rules/live/live.h"
+#include "rules/value/address.h"
 #include "server/http/http_routes.h"
 
 static const char *const formats[] = {[LOG_AS_TEXT] = "text", [LOG_AS_JSON] = "json", NULL};
@@ -50,7 +51,8 @@ static int read_listen(const struct cli_value *value, void *to)
 {
     struct serve_settings *settings = to;
     uint64_t protocol = value->option->least;
-    settings->server.listen[protocol] = value->text;
+    bool port = port_complete(text_of(value->text), settings->address[protocol]);
+    settings->server.listen[protocol] = port ? settings->address[protocol] : value->text;
     settings->listen_from[protocol] = value->from;
     return CLI_OK;
 }
@@ -73,13 +75,16 @@ static const struct cli_option options[] = {
      "then",
      cli_read_text, TO(envoy_config)},
     {"--resp", "ADDR:PORT",
-     "listen for RESP at this address, at unix:PATH, or off; default 127.0.0.1:6380", read_listen,
-     .to = 0, PROTOCOL_RESP},
+     "listen for RESP at this address, a port of 127.0.0.1, unix:PATH, or off; default "
+     "127.0.0.1:6380",
+     read_listen, .to = 0, PROTOCOL_RESP},
     {"--http", "ADDR:PORT",
-     "listen for HTTP at this address, at unix:PATH, or off; default 127.0.0.1:8080", read_listen,
-     .to = 0, PROTOCOL_HTTP},
+     "listen for HTTP at this address, a port of 127.0.0.1, unix:PATH, or off; default "
+     "127.0.0.1:8080",
+     read_listen, .to = 0, PROTOCOL_HTTP},
     {"--admin", "ADDR:PORT",
-     "listen for operators at this address, at unix:PATH, or off; default 127.0.0.1:8082",
+     "listen for operators at this address, a port of 127.0.0.1, unix:PATH, or off; default "
+     "127.0.0.1:8082",
      read_listen, .to = 0, PROTOCOL_ADMIN},
     {"--grpc", "ADDR:PORT", "listen for gRPC, by convention on port 8081; default off", read_listen,
      .to = 0, PROTOCOL_GRPC},
@@ -88,6 +93,9 @@ static const struct cli_option options[] = {
      .to = 0, PROTOCOL_METRICS},
     {"--page", "on|off", "serve a page for browsers to operators; default on", cli_read_choice,
      TO(page), .choices = page_names},
+    {"--demo", NULL,
+     "let everybody who may read counts play with built-in limits on the page, and print its link",
+     cli_read_switch, TO(server.demo)},
     {"--state", "DIR", "keep the keys of all limits in this folder over restarts; default off",
      cli_read_text, TO(state)},
     {"--store", "URL", "share limits with other nodes through this Redis or Valkey; default off",
@@ -319,6 +327,19 @@ int serve_check_listeners(const struct serve_settings *s)
                : cli_complain(&cli_serve,
                               "found every listener off, expected one of "
                               "--resp, --http, --grpc, --admin and --metrics to listen");
+}
+
+int serve_check_demo(const struct serve_settings *s)
+{
+    bool listens = strcmp(s->server.listen[PROTOCOL_ADMIN], "off") != 0;
+    if (!s->server.demo || (listens && !s->server.no_page)) {
+        return CLI_OK;
+    }
+    return cli_complain(&cli_serve,
+                        "found --demo and %s, expected both an admin listener and the page: the "
+                        "demo is a part of the page",
+                        listens ? "no page (--page or server.page)"
+                                : "no admin listener (--admin or server.admin)");
 }
 
 int serve_check_client(struct weir_rules *rules, const struct serve_settings *s)

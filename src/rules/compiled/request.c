@@ -53,6 +53,34 @@ static int set_path(struct request *request, struct text value, struct weir_erro
     return 0;
 }
 
+/* Returns whether a host has only bytes that a name or an address may have. What others write there
+ * is read in different ways: as a list, as a user before the host, or as the end of it. */
+static bool is_host(struct text host)
+{
+    size_t i = 0;
+    while (i < host.len && (unsigned char)host.at[i] > ' ' &&
+           strchr("\"#,/<>?@\\^`{|}\177", host.at[i]) == NULL) {
+        i++;
+    }
+    return i == host.len;
+}
+
+static int set_host(struct request *request, struct text value, struct weir_error *error)
+{
+    if (value.len > HOST_MAX) {
+        return bad(error, TEXT("host"), "found more than 256 bytes, expected a host");
+    }
+    struct text host = {request->host, normalize_host(value, request->host)};
+    if (!is_host(host)) {
+        return fail(error, WEIR_EATTRIBUTE, "host: found '%.*s', expected a host",
+                    TEXT_CUT(value, 64));
+    }
+    if (host.len > 0) { /* a host, not only a port */
+        set_value(request, NUMBER_HOST, host);
+    }
+    return 0;
+}
+
 int request_put(const struct ruleset *set, struct request *request, unsigned number,
                 struct text value, struct weir_error *error)
 {
@@ -73,14 +101,7 @@ int request_put(const struct ruleset *set, struct request *request, unsigned num
         set_value(request, number, (struct text){request->method, value.len});
         return 0;
     case NUMBER_HOST:
-        if (value.len > HOST_MAX) {
-            return bad(error, TEXT("host"), "found more than 256 bytes, expected a host");
-        }
-        value.len = normalize_host(value, request->host);
-        if (value.len > 0) { /* a host, not only a port */
-            set_value(request, number, (struct text){request->host, value.len});
-        }
-        return 0;
+        return set_host(request, value, error);
     default:
         set_value(request, number, value);
         return 0;

@@ -1,6 +1,7 @@
 #include "rules/file/conditions.h"
 
 #include "rules/file/files.h"
+#include "rules/file/foreign.h"
 #include "rules/file/sections.h"
 #include "rules/value/normalize.h"
 #include "rules/value/pattern.h"
@@ -101,8 +102,11 @@ static void add_text(struct condition_reading *c, struct text text, struct place
     } else if (c->kind == ATTRIBUTE_HOST) {
         value.text = (struct text){to, normalize_host(value.text, to)};
     }
-    if (value.kind == VALUE_EXACT) {
-        suspect_value(c, value.text, place);
+    if (c->kind == ATTRIBUTE_PATH) {
+        foreign_path(c->r, text, place);
+    } else if (value.kind == VALUE_EXACT) {
+        /* Of a host the normal form lacks what comes after a colon, such as that of https://. */
+        suspect_value(c, c->kind == ATTRIBUTE_HOST ? text : value.text, place);
     }
     add(c, &value, place);
 }

@@ -20,7 +20,7 @@ struct diff {
 static char *show_field(const struct config *config, const struct limit_config *limit,
                         const struct field *f, const void *target)
 {
-    struct section one = {"", NULL, f, 1};
+    struct section one = {.name = "", .fields = f, .count = 1};
     char *text = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&text, &len);

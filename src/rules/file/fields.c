@@ -138,6 +138,14 @@ static bool may_read(struct reader *r, const struct section *section, const stru
     return f->type->read != NULL;
 }
 
+static void tell_key(struct reader *r, const struct section *section, const struct node *map,
+                     const struct node *key)
+{
+    if (section->foreign == NULL || !section->foreign(r, map, key)) {
+        tell_unknown(r, section, key);
+    }
+}
+
 bool fields_read(struct reader *r, const struct section *section, const struct node *node,
                  void *target)
 {
@@ -148,7 +156,7 @@ bool fields_read(struct reader *r, const struct section *section, const struct n
     for (size_t i = 0; i < node->count; i++) {
         const struct field *f = field_find(section, node->keys[i]->scalar);
         if (f == NULL) {
-            tell_unknown(r, section, node->keys[i]);
+            tell_key(r, section, node, node->keys[i]);
         } else if (may_read(r, section, f, node->items[i])) {
             f->type->read(r, f, node->items[i], value_in(f, target));
         }

@@ -89,12 +89,16 @@ struct section {
     const char *item; /* "found ITEM without ..."; NULL: required keys are checked elsewhere */
     const struct field *fields;
     size_t count;
+    /* Reports an unknown key of a map better than tell_unknown() does; false: it does not know it.
+     * May be NULL. */
+    bool (*foreign)(struct reader *r, const struct node *map, const struct node *key);
 };
 
-#define SECTION(name, item, fields)                                                                \
+#define SECTION_WITH(name, item, fields, foreign)                                                  \
     {                                                                                              \
-        name, item, fields, sizeof(fields) / sizeof(fields)[0]                                     \
+        name, item, fields, sizeof(fields) / sizeof(fields)[0], foreign                            \
     }
+#define SECTION(name, item, fields) SECTION_WITH(name, item, fields, NULL)
 
 extern const struct section section_top, section_server, section_server_tls, section_store,
     section_store_tls, section_adhoc, section_envoy, section_limit, section_tiers, section_tier,

@@ -55,15 +55,27 @@ static int read_open(struct arena *arena, int fd, const char *path, size_t most,
     return read_all(fd, path, to, size, &content->len, error);
 }
 
+/* Returns whether a text begins as UTF-16 does: with its mark, or with a NUL beside an ASCII byte. */
+static bool is_utf16(struct text text)
+{
+    return text_starts(text, "\xff\xfe") || text_starts(text, "\xfe\xff") ||
+           (text.len > 1 && (text.at[0] == 0) != (text.at[1] == 0));
+}
+
 int file_read(struct arena *arena, const char *path, size_t most, struct text *content,
               struct weir_error *error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    *content = TEXT("");
     if (fd < 0) {
         return fail_errno(error, "cannot be opened", path);
     }
     int e = read_open(arena, fd, path, most, content, error);
     (void)close(fd);
+    if (e == 0 && is_utf16(*content)) {
+        return fail(error, WEIR_ERULES,
+                    "%s: found UTF-16, expected UTF-8; iconv -f UTF-16 -t UTF-8 converts it", path);
+    }
     return e;
 }
 

@@ -6,7 +6,7 @@
 
 /*
  * Reads a regular file of at most `most` bytes into the arena. Returns 0, or WEIR_E... with what
- * was found in *error. The content is followed by a NUL byte.
+ * was found in *error; WEIR_ERULES: it is in UTF-16. The content is followed by a NUL byte.
  */
 int file_read(struct arena *arena, const char *path, size_t most, struct text *content,
               struct weir_error *error);

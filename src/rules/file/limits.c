@@ -4,12 +4,15 @@
 #include "rules/file/ban.h"
 #include "rules/file/conditions.h"
 #include "rules/file/consistency.h"
+#include "rules/file/foreign.h"
 #include "rules/file/sections.h"
 #include "rules/file/tiers.h"
 #include "rules/file/yaml_write.h"
 
 static const char *const algorithm_names[] = {
-    "", "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", NULL};
+    "",  "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "gcra",
+    NULL};
+#define GCRA 6 /* read as token_bucket, and shown as that: it is one algorithm with two names */
 const char *const limit_on_full_names[] = {"evict", "deny", "allow", NULL};
 static const char *const on_missing_names[] = {"skip", "deny", NULL};
 const char *const limit_failure_names[] = {"local", "open", "closed", NULL};
@@ -29,8 +32,10 @@ _Static_assert(WEIR_ALIGN_CLOCK == 0 && WEIR_ALIGN_KEY == 1 && LIMIT_ALIGN_EPOCH
 static void read_algorithm(struct reader *r, const struct field *f, const struct node *node,
                            void *value)
 {
-    *(int *)value = 0;
-    field_read_choice(r, f, node, value);
+    int *algorithm = value;
+    *algorithm = 0;
+    field_read_choice(r, f, node, algorithm);
+    *algorithm = *algorithm == GCRA ? WEIR_TOKEN_BUCKET : *algorithm;
 }
 
 static bool has_cost(const struct show *s)
@@ -73,7 +78,9 @@ static bool read_alternatives(struct reader *r, const struct node *node, struct 
         more = before.len < rest.len;
         rest = text_after(rest, before.len + more);
         if (!name_is_good(name)) {
-            unexpected(r, node, "an attribute, or several with | between them");
+            if (!foreign_key(r, node, name)) {
+                unexpected(r, node, "an attribute, or several with | between them");
+            }
             return false;
         }
         attribute_used(r, name, node->place);
@@ -198,7 +205,8 @@ static const struct field limit_fields[] = {
     {"key", "attributes, such as [user|ip], or [] for one count of all requests",
      "the attributes whose values are counted separately; a|b is the first of them that is present",
      &type_key, 0, .required = true, .change = CHANGE_KEYS},
-    {"algorithm", "token_bucket (GCRA), leaky_bucket, fixed_window, sliding_window or sliding_log",
+    {"algorithm",
+     "token_bucket (or gcra), leaky_bucket, fixed_window, sliding_window or sliding_log",
      "how the limit counts", &type_algorithm, LIMIT(algorithm), .initial = "token_bucket",
      .choices = algorithm_names, .change = CHANGE_KEYS},
     {"rate", "a rate such as 100/min, or unlimited",
@@ -295,7 +303,8 @@ static const struct field limit_fields[] = {
      LIMIT(ipv6_prefix), .initial = "64", .least = 1, .most = 128, .change = CHANGE_KEYS},
 };
 
-const struct section section_limit = SECTION("limits[]", "a limit", limit_fields);
+const struct section section_limit =
+    SECTION_WITH("limits[]", "a limit", limit_fields, foreign_rate);
 
 /* ---- checks ---- */
 

@@ -264,20 +264,24 @@ static bool group_counts_addresses(const struct config *config, struct text grou
     return true;
 }
 
-/* Returns whether a limit denies every address that asks too often, if its condition holds. */
+/* Returns whether a limit counts every address that asks, if its condition holds. */
 static bool bounds_addresses(const struct config *config, const struct limit_config *limit)
 {
-    return !limit->shadow && limit->unless.count == 0 && counts_addresses(config, limit) &&
+    return limit->unless.count == 0 && counts_addresses(config, limit) &&
            group_counts_addresses(config, limit->group);
 }
 
-/* Returns whether one of the limits for which `bounds` says so applies whenever `limit` does. */
+/*
+ * Returns whether one of the limits for which `bounds` says so applies whenever `limit` does. One in
+ * shadow denies nothing, so it bounds only limits that are in shadow themselves.
+ */
 static bool has_address_beside(const struct config *config, const bool *bounds,
                                const struct limit_config *limit)
 {
     size_t i = 0;
     while (i < config->limits_count &&
-           !(bounds[i] && conditions_cover(&config->limits[i]->when, &limit->when))) {
+           !(bounds[i] && (limit->shadow || !config->limits[i]->shadow) &&
+             conditions_cover(&config->limits[i]->when, &limit->when))) {
         i++;
     }
     return i < config->limits_count;

@@ -37,8 +37,10 @@ static void read_opaque_cost(const struct rules_ask *a, const struct rule *rule,
     }
 }
 
-int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct variant *variant,
-                uint64_t *cost)
+/* Sets *cost to the units that the request takes from one variant of a limit. Returns 0 or, if its
+ * attribute cannot be read, WEIR_EATTRIBUTE; an opaque request takes 1 then. */
+static int read_cost_of(const struct rules_ask *a, const struct rule *rule,
+                        const struct variant *variant, uint64_t *cost)
 {
     int e = 0;
     if (rule->cost_attribute != NO_ATTRIBUTE && a->request->opaque) {
@@ -55,26 +57,69 @@ int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct
     return e;
 }
 
+/* Finds the variant of the limit that the request is about, composes its key and reads the cost. */
+static inline int compose(const struct rules_ask *a, const struct rule *rule,
+                          char bytes[WEIR_KEY_MAX], size_t *len, uint64_t *cost,
+                          const struct variant **variant)
+{
+    bool unknown = false;
+    *variant = rule_variant(rule, a->request, &unknown);
+    a->tally->tier_unknown += unknown;
+    int e = key_compose(a->set, rule, a->request, bytes, len, a->error);
+    return e != 0 ? e : read_cost_of(a, rule, *variant, cost);
+}
+
 int asking_part(const struct rules_ask *a, const struct rule *rule, struct weir_part *part,
                 struct weir_key *key, const struct variant **variant)
 {
     char bytes[WEIR_KEY_MAX];
     size_t len;
-    bool unknown = false;
-    *variant = rule_variant(rule, a->request, &unknown);
-    a->tally->tier_unknown += unknown;
+    part->ask = (struct weir_question){.hashed = key, .mode = a->question->mode};
+    int e = compose(a, rule, bytes, &len, &part->ask.cost, variant);
     part->limiter = (*variant)->holder->limiter;
-    part->ask = (struct weir_question){.hashed = key,
-                                       .mode = a->question->mode,
-                                       .max_wait_ns = asking_wait(a->question, *variant)};
-    int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
-    if (e == 0) {
-        e = asking_cost(a, rule, *variant, &part->ask.cost);
+    part->ask.max_wait_ns = asking_wait(a->question, *variant);
+    return e != 0 ? e : weir_key_init(part->limiter, bytes, len, key);
+}
+
+/* Copies what an answer that comes later may tell of the limit. */
+static void keep_bound(const struct rules_ask *a, const struct rule *rule,
+                       const struct variant *variant, struct arena *memory,
+                       struct kept_limit *limit)
+{
+    limit->bound = bound_of(a->question, rule, variant);
+    limit->bound.limit = arena_text(memory, limit->bound.limit);
+    limit->bound.tier = arena_text(memory, limit->bound.tier);
+    limit->deny = *limit->bound.deny;
+    limit->bound.deny = &limit->deny;
+    if (limit->deny.message.len > 0) {
+        limit->deny.message = arena_text(memory, limit->deny.message);
     }
-    if (e == 0) {
-        e = weir_key_init(part->limiter, bytes, len, key);
+}
+
+int asking_limit(const struct rules_ask *a, const struct rule *rule, struct arena *memory,
+                 struct kept_limit *limit, struct remote_part *ask)
+{
+    char bytes[WEIR_KEY_MAX];
+    size_t len;
+    const struct variant *variant;
+    int e = compose(a, rule, bytes, &len, &ask->cost, &variant);
+    limit->variant = variant;
+    limit->holder = variant->holder;
+    if (e != 0) {
+        return e;
     }
-    return e;
+    keep_bound(a, rule, variant, memory, limit);
+    ask->limit = variant->holder->remote;
+    ask->local = variant->holder->limiter;
+    ask->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
+    ask->wait_ns = asking_wait(a->question, variant);
+    ask->hidden = !limit->bound.expose;
+    ask->key = arena_text(memory, (struct text){bytes, len});
+    if (ask->limit != NULL) {
+        len = shard_compose(rule, a->request, bytes);
+        ask->shard = len > 0 ? arena_text(memory, (struct text){bytes, len}) : ask->shard;
+    }
+    return 0;
 }
 
 static int fail_engine(const struct rules_ask *a, int code)
@@ -97,12 +142,8 @@ static __attribute__((noinline)) void after_denial(const struct rules_ask *a,
         return;
     }
     struct denial denial = {.holder = holder, .key = {bytes, len}, .now_ns = a->now_ns};
-    answer_count_denial(answer, &denial);
-    if (a->set->denied != NULL) {
-        struct weir_rules_denial told =
-            denial_make(answer, denial.key, a->now_ns, rule->config->log.denied);
-        a->set->denied(a->set->denied_arg, &told);
-    }
+    answer_note_denial(answer, &denial, rule->config->log.denied, a->set->denied,
+                       a->set->denied_arg);
 }
 
 static void put_bound(const struct rules_ask *a, const struct rule *rule,
@@ -234,20 +275,18 @@ static __attribute__((noinline)) int decide_shared(const struct rules_ask *a,
                     "weir_rules_ask_async()",
                     TEXT_ARGS(shared_of(a, matches)->config->name));
     }
-    a->tally->unmatched += matches->enforced_count == 0;
     return ask_shared(a, matches, answer);
 }
 
 static int decide(const struct rules_ask *a, struct weir_rules_answer *answer)
 {
     struct matches matches;
-    int e = ruleset_match(a->set, a->request, &matches, a->error);
+    int e = asking_match(a, &matches);
     if (e != 0) {
         return e;
     }
     answer->applied = (unsigned)matches.enforced_count;
     answer->missing = matches.missing;
-    a->tally->missing += matches.missing;
     if (matches.refused != NULL) {
         answer_refuse(answer, WEIR_REASON_MISSING, matches.refused->config);
         return 0;
@@ -259,7 +298,6 @@ static int decide(const struct rules_ask *a, struct weir_rules_answer *answer)
         e = asking_enforced(a, &matches, answer);
     } else {
         answer->answer.verdict = WEIR_ALLOW;
-        a->tally->unmatched++;
     }
     if (e == 0 && matches.shadow_count > 0 && answer->answer.verdict == WEIR_ALLOW) {
         decide_shadow(a, &matches, answer);
@@ -286,12 +324,38 @@ static int check_question(const struct weir_rules_question *question, struct wei
     return 0;
 }
 
-void asking_tell_listed(const struct rules_ask *a, size_t entry)
+static void tell_listed(const struct rules_ask *a, size_t entry)
 {
     struct place place = a->set->config.block.entries[entry].place;
     if (a->set->listed != NULL && a->question->mode == WEIR_CHECK) {
         a->set->listed(a->set->listed_arg, place.file, place.line);
     }
+}
+
+enum asking_listed asking_lists(const struct rules_ask *a)
+{
+    const struct ruleset *set = a->set;
+    size_t listed = list_find(set->block, set->block_count, a->request);
+    if (listed < set->block_count) {
+        a->tally->block_listed++;
+        tell_listed(a, listed);
+        return LISTED_BLOCK;
+    }
+    if (list_find(set->allow, set->allow_count, a->request) < set->allow_count) {
+        a->tally->allow_listed++;
+        return LISTED_ALLOW;
+    }
+    return LISTED_NOWHERE;
+}
+
+int asking_match(const struct rules_ask *a, struct matches *matches)
+{
+    int e = ruleset_match(a->set, a->request, matches, a->error);
+    if (e == 0) {
+        a->tally->missing += matches->missing;
+        a->tally->unmatched += matches->refused == NULL && matches->enforced_count == 0;
+    }
+    return e;
 }
 
 /* Returns 0, WEIR_E... or RULES_PENDING. Without a waiter (NULL), limits of a fleet are
@@ -310,18 +374,16 @@ static int ask_set(const struct ruleset *set, const struct weir_rules_question *
     if (e != 0) {
         return e;
     }
-    size_t listed = list_find(set->block, set->block_count, &request);
-    if (listed < set->block_count) {
-        tally->block_listed++;
+    switch (asking_lists(&a)) {
+    case LISTED_BLOCK:
         answer_refuse(answer, WEIR_REASON_BLOCK_LIST, NULL);
-        asking_tell_listed(&a, listed);
         return 0;
-    }
-    if (list_find(set->allow, set->allow_count, &request) < set->allow_count) {
-        tally->allow_listed++;
+    case LISTED_ALLOW:
         answer->answer.verdict = WEIR_ALLOW;
         answer->reason = WEIR_REASON_ALLOW_LIST;
         return 0;
+    case LISTED_NOWHERE:
+        break;
     }
     return decide(&a, answer);
 }

@@ -41,26 +41,22 @@ struct rules_ask {
 const struct rule *asking_shared(const struct rules_ask *a, const struct rule *const *rules,
                                  size_t n);
 
-/* Sets *cost to the units that the request takes from one variant of a limit. Returns 0 or, if its
- * attribute cannot be read, WEIR_EATTRIBUTE; an opaque request takes 1 then. */
-int asking_cost(const struct rules_ask *a, const struct rule *rule, const struct variant *variant,
-                uint64_t *cost);
-
-/*
- * Makes the question to the engine for one limit that applies and is local, and finds its variant.
- * *key must live as long as *part. Returns 0 or WEIR_EATTRIBUTE.
- */
-int asking_part(const struct rules_ask *a, const struct rule *rule, struct weir_part *part,
-                struct weir_key *key, const struct variant **variant);
-
 /* Returns the flags of the answer that do not come from a limit. */
 static inline unsigned asking_flags(const struct matches *matches)
 {
     return matches->uncovered > 0 ? WEIR_FLAG_MISSING : 0;
 }
 
-/* Reports the entry of the block list that denied a request. */
-void asking_tell_listed(const struct rules_ask *a, size_t entry);
+/* ---- which limits apply ---- */
+
+enum asking_listed { LISTED_NOWHERE, LISTED_ALLOW, LISTED_BLOCK };
+
+/* Looks for the request in the lists, of which that of blocks comes first. Counts it, and reports the
+ * entry that blocks it. */
+enum asking_listed asking_lists(const struct rules_ask *a);
+
+/* Finds the limits that apply, and counts a request to which none does. Returns 0 or WEIR_E... */
+int asking_match(const struct rules_ask *a, struct matches *matches);
 
 /* Returns the max_wait_ns that keeps the delay of one limit within what the question allows. */
 static inline uint64_t asking_wait(const struct weir_rules_question *question,
@@ -71,6 +67,8 @@ static inline uint64_t asking_wait(const struct weir_rules_question *question,
                                                         : 0;
 }
 
+/* ---- how a limit is asked ---- */
+
 /* For a question with a max_wait: returns WEIR_ENOTSUP if no limit that applies can wait, else 0. */
 int asking_waits(const struct rules_ask *a, const struct matches *matches);
 
@@ -80,23 +78,6 @@ int asking_waits(const struct rules_ask *a, const struct matches *matches);
  */
 int asking_enforced(const struct rules_ask *a, const struct matches *matches,
                     struct weir_rules_answer *answer);
-
-/* Returns what options.denied is told. `log` is the limit's log.denied. */
-static inline struct weir_rules_denial denial_make(const struct weir_rules_answer *answer,
-                                                   struct text key, uint64_t now_ns,
-                                                   struct rate log)
-{
-    return (struct weir_rules_denial){.size = sizeof(struct weir_rules_denial),
-                                      .limit = answer->limit,
-                                      .key = key.at,
-                                      .key_len = key.len,
-                                      .verdict = answer->answer.verdict,
-                                      .reason = answer->reason,
-                                      .retry_after_ns = answer->answer.retry_after_ns,
-                                      .now_ns = now_ns,
-                                      .log_count = log.count,
-                                      .log_period_ns = log.period_ns};
-}
 
 /* The limit that bound, as an answer describes it. */
 struct bound {
@@ -121,6 +102,29 @@ static inline struct bound bound_of(const struct weir_rules_question *question,
                           &c->deny,           c->log.denied,   held_ns};
 }
 
+/*
+ * Makes the question to the engine for one limit that applies and is local, and finds its variant.
+ * *key must live as long as *part. Returns 0 or WEIR_EATTRIBUTE.
+ */
+int asking_part(const struct rules_ask *a, const struct rule *rule, struct weir_part *part,
+                struct weir_key *key, const struct variant **variant);
+
+/* A limit whose answer may come later, when the rules may have been replaced: its texts are in the
+ * memory of the question. */
+struct kept_limit {
+    struct holder *holder;         /* set also after an error */
+    const struct variant *variant; /* only inside the gate in which it was found */
+    struct bound bound;
+    struct deny_config deny; /* of `bound` */
+};
+
+/*
+ * Fills in one limit that applies, and what its limiter or the fleet is asked. Returns 0 or
+ * WEIR_EATTRIBUTE; if there is no memory, memory->failed is set.
+ */
+int asking_limit(const struct rules_ask *a, const struct rule *rule, struct arena *memory,
+                 struct kept_limit *limit, struct remote_part *ask);
+
 /* ---- answers (rules_answer.c) ---- */
 
 /* Makes an answer without a verdict: every decision sets one, an error does not. */
@@ -135,9 +139,13 @@ void answer_refuse(struct weir_rules_answer *answer, int reason, const struct li
 /* Puts the limit that bound, and the reason, into the answer. */
 void answer_put_bound(struct weir_rules_answer *answer, const struct bound *bound);
 
-/* Counts a denial by the limit that bound, for its ban, and puts a ban that follows into the answer.
- * Overload is not the client's fault, and does not count. */
-void answer_count_denial(struct weir_rules_answer *answer, const struct denial *denial);
+/*
+ * Counts a denial by the limit that bound, for its ban, and puts a ban that follows into the answer.
+ * Overload is not the client's fault, and does not count. Then calls `fn` (it may be NULL), which
+ * logs as `log` allows, the limit's log.denied.
+ */
+void answer_note_denial(struct weir_rules_answer *answer, const struct denial *denial,
+                        struct rate log, weir_rules_denied_fn fn, void *arg);
 
 /*
  * Puts a limit that clients may be told instead of the hidden one that bound, if it tells more than

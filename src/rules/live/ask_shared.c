@@ -10,9 +10,7 @@
 /* One limit as it was when it was asked; the rules may have been replaced since. */
 struct shared_part {
     struct shared_ask *of;
-    struct holder *holder;
-    struct bound bound; /* its texts are in the question's memory: the rules may be switched */
-    struct deny_config deny;
+    struct kept_limit limit;
     bool tier_unknown;
     int error;                       /* shadow: the error, 0 if it was asked */
     int verdict;                     /* shadow: enum weir_verdict */
@@ -69,62 +67,19 @@ static struct shared_ask *create(const struct rules_ask *a, size_t enforced,
     return s;
 }
 
-/* Copies what the answer may tell of the limit. */
-static void keep_bound(struct shared_part *part, const struct weir_rules_question *question,
-                       const struct rule *rule, const struct variant *variant)
-{
-    struct arena *memory = part->of->waiter.memory;
-    part->bound = bound_of(question, rule, variant);
-    part->bound.limit = arena_text(memory, part->bound.limit);
-    part->bound.tier = arena_text(memory, part->bound.tier);
-    part->deny = *part->bound.deny;
-    part->bound.deny = &part->deny;
-    if (part->deny.message.len > 0) {
-        part->deny.message = arena_text(memory, part->deny.message);
-    }
-}
-
 static int make_part(const struct rules_ask *a, const struct rule *rule, struct shared_ask *s,
                      size_t i)
 {
-    char bytes[WEIR_KEY_MAX];
-    size_t len;
-    struct arena *memory = s->waiter.memory;
-    struct shared_part *part = &s->parts[i];
-    struct remote_part *remote = &s->remote[i];
-    const struct variant *variant = rule_variant(rule, a->request, &part->tier_unknown);
-    part->of = s;
-    part->holder = variant->holder;
-    remote->limit = variant->holder->remote;
-    remote->local = variant->holder->limiter;
-    remote->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
-    remote->wait_ns = asking_wait(a->question, variant);
-    int e = key_compose(a->set, rule, a->request, bytes, &len, a->error);
-    if (e == 0) {
-        e = asking_cost(a, rule, variant, &remote->cost);
-    }
-    if (e != 0) {
-        return e;
-    }
-    keep_bound(part, a->question, rule, variant);
-    remote->hidden = !part->bound.expose;
-    remote->key = arena_text(memory, (struct text){bytes, len});
-    if (remote->limit != NULL) {
-        len = shard_compose(rule, a->request, bytes);
-        remote->shard = len > 0 ? arena_text(memory, (struct text){bytes, len}) : remote->shard;
-    }
-    return 0;
+    s->parts[i].of = s;
+    return asking_limit(a, rule, s->waiter.memory, &s->parts[i].limit, &s->remote[i]);
 }
 
 static int make_parts(const struct rules_ask *a, const struct matches *matches,
                       struct shared_ask *s)
 {
-    struct rules_ask quiet = *a;
     size_t hidden = 0;
-    quiet.error = NULL;
     for (size_t i = 0; i < s->enforced; i++) {
         int e = make_part(a, matches->enforced[i], s, i);
-        a->tally->tier_unknown += s->parts[i].tier_unknown;
         if (e != 0) {
             return e;
         }
@@ -133,7 +88,12 @@ static int make_parts(const struct rules_ask *a, const struct matches *matches,
     s->show = (a->question->flags & WEIR_RULES_SHOW) != 0 && hidden > 0 && hidden < s->enforced;
     for (size_t i = 0; i < s->shadow; i++) {
         struct shared_part *part = &s->parts[s->enforced + i];
+        struct tally tally = {0}; /* its counts are used if the limit is asked */
+        struct rules_ask quiet = *a;
+        quiet.error = NULL;
+        quiet.tally = &tally;
         part->error = make_part(&quiet, matches->shadow[i], s, s->enforced + i);
+        part->tier_unknown = tally.tier_unknown > 0;
     }
     if (s->waiter.memory->failed) {
         return fail(a->error, WEIR_ENOMEM, "out of memory for a question");
@@ -150,7 +110,7 @@ static void keep(struct shared_ask *s)
         return;
     }
     for (size_t i = 0; i < s->enforced + s->shadow; i++) {
-        holder_keep(s->parts[i].holder);
+        holder_keep(s->parts[i].limit.holder);
     }
     rules_keep(s->waiter.rules);
     s->kept = true;
@@ -162,7 +122,7 @@ static void let_go(struct shared_ask *s)
         return;
     }
     for (size_t i = 0; i < s->enforced + s->shadow; i++) {
-        holder_release(s->parts[i].holder);
+        holder_release(s->parts[i].limit.holder);
     }
     rules_release(s->waiter.rules);
 }
@@ -212,7 +172,7 @@ static int ask_here(const struct shared_part *part, struct weir_answer *said)
                                      .cost = remote->cost,
                                      .mode = s->verb == REMOTE_PEEK ? WEIR_PEEK : WEIR_CHECK,
                                      .flags = WEIR_SHADOW};
-    return weir_ask_at(part->holder->limiter, &question, s->now_ns, said);
+    return weir_ask_at(part->limit.holder->limiter, &question, s->now_ns, said);
 }
 
 /* ---- the second stage: shadow limits ---- */
@@ -226,7 +186,7 @@ static int end_shadow(struct shared_ask *s, struct tally *tally)
         if (part->error != 0) {
             tally->shadow_failed++;
         } else if (part->verdict != WEIR_ALLOW) {
-            answer_put_shadow(&s->answer, part->bound.limit);
+            answer_put_shadow(&s->answer, part->limit.bound.limit);
         }
     }
     tally->shadow_failed += s->shadow_dropped;
@@ -258,9 +218,9 @@ static bool ask_shadow(struct shared_part *part)
     if (part->error != 0) {
         return true;
     }
-    int e = part->holder->remote == NULL ? ask_here(part, &said.answer)
-                                         : ask_fleet(part, 1, 0, &said, shadow_done, part);
-    if (part->holder->remote != NULL && e == REMOTE_PENDING) {
+    int e = part->limit.holder->remote == NULL ? ask_here(part, &said.answer)
+                                               : ask_fleet(part, 1, 0, &said, shadow_done, part);
+    if (part->limit.holder->remote != NULL && e == REMOTE_PENDING) {
         return false;
     }
     take_shadow(part, e == REMOTE_ANSWERED ? 0 : e, &said);
@@ -290,17 +250,13 @@ static void after_denial(struct shared_ask *s, const struct shared_part *part)
 {
     struct weir_rules *rules = s->waiter.rules;
     const struct remote_part *remote = &s->remote[part - s->parts];
-    struct denial denial = {rules,       s->waiter.where, part->holder,
+    struct denial denial = {rules,       s->waiter.where, part->limit.holder,
                             remote->key, remote->shard,   s->now_ns};
     if (rules->ended || s->verb != REMOTE_CHECK) {
         return;
     }
-    answer_count_denial(&s->answer, &denial);
-    if (rules->options.denied != NULL) {
-        struct weir_rules_denial told =
-            denial_make(&s->answer, remote->key, s->now_ns, part->bound.log);
-        rules->options.denied(rules->options.denied_arg, &told);
-    }
+    answer_note_denial(&s->answer, &denial, part->limit.bound.log, rules->options.denied,
+                       rules->options.denied_arg);
 }
 
 /* Finds the limit that clients may be told instead of the hidden one that bound. Limits that are
@@ -315,9 +271,10 @@ static void put_shown(struct shared_ask *s)
                                          .cost = remote->cost,
                                          .max_wait_ns = remote->wait_ns};
         if (remote->limit == NULL) {
-            answer_peek(&s->answer, &most, &s->parts[i].bound, remote->local, question, s->now_ns);
+            answer_peek(&s->answer, &most, &s->parts[i].limit.bound, remote->local, question,
+                        s->now_ns);
         } else if (s->shown.verdict != 0 && s->shown.limit == i) {
-            answer_show(&s->answer, &most, &s->parts[i].bound, &s->shown);
+            answer_show(&s->answer, &most, &s->parts[i].limit.bound, &s->shown);
         }
     }
 }
@@ -335,7 +292,7 @@ static int end_enforced(struct shared_ask *s, struct tally *tally)
     uint32_t bound = answer->answer.limit < s->enforced ? answer->answer.limit : 0;
     const struct shared_part *part = &s->parts[bound];
     answer->answer.limit = 0;
-    answer_put_bound(answer, &part->bound);
+    answer_put_bound(answer, &part->limit.bound);
     if (answer->hidden && s->show) {
         put_shown(s);
     }

@@ -20,7 +20,7 @@ static bool denies(const struct weir_answer *a)
 static void take(struct call_part *part, int verb, const struct weir_answer *said)
 {
     part->answer = *said;
-    rate_answer(part->bound.kind, &part->answer);
+    rate_answer(part->limit.bound.kind, &part->answer);
     part->charged = part->charged || (verb == REMOTE_CHECK && !denies(said));
     if (verb == REMOTE_UP_TO && said->verdict == WEIR_ALLOW && said->granted < part->remote.cost &&
         (said->flags & WEIR_FLAG_FULL) == 0) {
@@ -148,7 +148,7 @@ static bool is_asked(const struct call_part *part)
  * that would use a queue: UP_TO cannot say that the caller does not wait. */
 static void ask_alone(struct call_part *part)
 {
-    bool drain = part->call->charge == CHARGE_EACH && part->bound.kind == RATE_COUNTS &&
+    bool drain = part->call->charge == CHARGE_EACH && part->limit.bound.kind == RATE_COUNTS &&
                  part->remote.wait_ns == 0;
     ask_part(part,
              part->looks ? REMOTE_PEEK
@@ -168,7 +168,7 @@ static void begin_alone(struct call *call)
         if (part->role == PART_OVERRIDE && !each) {
             ask_part(part, REMOTE_PEEK, part->remote.cost);
         } else if (part->role == PART_LOOK) {
-            ask_part(part, REMOTE_PEEK, rate_cost(part->bound.kind, 1));
+            ask_part(part, REMOTE_PEEK, rate_cost(part->limit.bound.kind, 1));
         } else if (part->role == PART_QUOTA ||
                    (each && (part->role == PART_ENFORCED || part->role == PART_OVERRIDE))) {
             ask_alone(part);
@@ -185,7 +185,7 @@ static void end_alone(struct call *call)
         const struct call_part *part = call->parts[i];
         bool no = part->answered && part_denies(part) && !part_is_shadow(part);
         bool quota_mode =
-            part->role == PART_QUOTA && !part->dropped && part->bound.kind != RATE_UNLIMITED;
+            part->role == PART_QUOTA && !part->dropped && part->limit.bound.kind != RATE_UNLIMITED;
         quota += quota_mode;
         over += quota_mode && no;
         call->denied |= no && !quota_mode;
@@ -287,18 +287,14 @@ static void note_denial(struct call_part *part)
     struct weir_rules *rules = call->rules;
     struct weir_rules_answer told = {.answer = part->answer};
     struct denial denial = {
-        rules, call->where, part->holder, part->remote.key, part->remote.shard, call->now_ns};
+        rules, call->where, part->limit.holder, part->remote.key, part->remote.shard, call->now_ns};
     if (rules->ended) {
         return;
     }
-    answer_put_bound(&told, &part->bound);
-    answer_count_denial(&told, &denial);
+    answer_put_bound(&told, &part->limit.bound);
+    answer_note_denial(&told, &denial, part->limit.bound.log, rules->options.denied,
+                       rules->options.denied_arg);
     part->answer = told.answer;
-    if (rules->options.denied != NULL) {
-        struct weir_rules_denial d =
-            denial_make(&told, part->remote.key, call->now_ns, part->bound.log);
-        rules->options.denied(rules->options.denied_arg, &d);
-    }
 }
 
 /* Notes the denials of limits that made the call be denied, and would have been charged. */
@@ -318,7 +314,7 @@ static void finish_part(struct call_part *part)
 {
     struct call *call = part->call;
     uint64_t cost = part->remote.cost;
-    uint64_t one = rate_cost(part->bound.kind, 1);
+    uint64_t one = rate_cost(part->limit.bound.kind, 1);
     bool free = call->denied && call->charge == CHARGE_TOGETHER;
     switch (part->role) {
     case PART_ENFORCED:
@@ -327,7 +323,7 @@ static void finish_part(struct call_part *part)
         }
         break;
     case PART_QUOTA:
-        if (call->denied && part->charged && part->bound.kind == RATE_COUNTS) {
+        if (call->denied && part->charged && part->limit.bound.kind == RATE_COUNTS) {
             ask_part(part, REMOTE_REFUND, cost);
         } else if (!part->answered) {
             ask_part(part, REMOTE_PEEK, cost);
@@ -349,7 +345,7 @@ static void finish_part(struct call_part *part)
         }
         break;
     case PART_BACK:
-        if (part->bound.kind == RATE_COUNTS && !part->withheld) {
+        if (part->limit.bound.kind == RATE_COUNTS && !part->withheld) {
             ask_part(part, REMOTE_REFUND, cost);
         } else {
             ask_part(part, REMOTE_PEEK, one);
@@ -392,8 +388,8 @@ static void keep(struct call *call)
         return;
     }
     for (size_t i = 0; i < call->parts_count; i++) {
-        if (call->parts[i]->holder != NULL) {
-            holder_keep(call->parts[i]->holder);
+        if (call->parts[i]->limit.holder != NULL) {
+            holder_keep(call->parts[i]->limit.holder);
         }
     }
     rules_keep(call->rules);
@@ -403,8 +399,8 @@ static void keep(struct call *call)
 static void let_go(struct call *call)
 {
     for (size_t i = 0; call->kept && i < call->parts_count; i++) {
-        if (call->parts[i]->holder != NULL) {
-            holder_release(call->parts[i]->holder);
+        if (call->parts[i]->limit.holder != NULL) {
+            holder_release(call->parts[i]->limit.holder);
         }
     }
     if (call->kept) {

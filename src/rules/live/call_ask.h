@@ -127,10 +127,8 @@ struct call_part {
     struct call *call;
     size_t question;
     enum part_role role;
-    struct holder *holder;             /* NULL: the built-in limit */
+    struct kept_limit limit;           /* its holder is NULL for the built-in limit */
     const struct limit_config *config; /* only while parts are gathered */
-    struct bound bound;                /* its texts are in the memory of the call */
-    struct deny_config deny;
     struct text label;
     struct rate rate;
     bool windows; /* as in struct call_status */
@@ -149,7 +147,7 @@ struct call_part {
 /* Returns whether the part denies nothing: the built-in limit may be in shadow mode, too. */
 static inline bool part_is_shadow(const struct call_part *part)
 {
-    return part->role == PART_SHADOW || (part->holder == NULL && part->call->adhoc_shadow);
+    return part->role == PART_SHADOW || (part->limit.holder == NULL && part->call->adhoc_shadow);
 }
 
 static inline bool part_denies(const struct call_part *part)

@@ -1,6 +1,7 @@
 /* Which limits a call is about, and what it is told about them in the end. */
 #include "base/error.h"
 #include "base/maths.h"
+#include "limit/binding.h"
 #include "rules/compiled/holder.h"
 #include "rules/file/fields.h"
 #include "rules/live/call_ask.h"
@@ -54,29 +55,11 @@ static bool has_windows(const struct limit_config *limit, const struct setting *
            (period_ns % (7 * WEIR_DAY) != 0 || limit->align == LIMIT_ALIGN_EPOCH);
 }
 
-/* Copies what the answer may tell of the limit: the rules may be switched before it comes. */
-static void keep_bound(struct call_part *part, const struct rules_ask *a, const struct rule *rule,
-                       const struct variant *variant)
-{
-    struct arena *memory = part->call->memory;
-    part->bound = bound_of(a->question, rule, variant);
-    part->bound.limit = arena_text(memory, part->bound.limit);
-    part->bound.tier = arena_text(memory, part->bound.tier);
-    part->label = arena_text(memory, rule->config->label);
-    part->rate = variant->setting->rate;
-    part->windows = has_windows(rule->config, variant->setting);
-    part->deny = *part->bound.deny;
-    part->bound.deny = &part->deny;
-    if (part->deny.message.len > 0) {
-        part->deny.message = arena_text(memory, part->deny.message);
-    }
-}
-
 /* Returns whether two parts ask for the same units: those of one limit, at one rate and key. */
 static bool is_same(const struct call_part *a, const struct call_part *b)
 {
     bool joined = a->role == PART_ENFORCED || a->role == PART_OVERRIDE;
-    return joined && a->role == b->role && a->same == NULL && a->holder == b->holder &&
+    return joined && a->role == b->role && a->same == NULL && a->limit.holder == b->limit.holder &&
            a->remote.rate.interval_ns == b->remote.rate.interval_ns &&
            a->remote.rate.burst == b->remote.rate.burst && text_equal(a->remote.key, b->remote.key);
 }
@@ -92,7 +75,7 @@ static void put_part(struct call_part *part)
     }
     if (i < call->parts_count) {
         struct call_part *same = call->parts[i];
-        same->remote.cost = part->bound.kind == RATE_COUNTS
+        same->remote.cost = part->limit.bound.kind == RATE_COUNTS
                                 ? add_sat(same->remote.cost, part->remote.cost)
                                 : same->remote.cost;
         part->same = same;
@@ -102,40 +85,24 @@ static void put_part(struct call_part *part)
 
 static int add_rule(const struct gathering *g, const struct rule *rule)
 {
-    char bytes[WEIR_KEY_MAX];
-    size_t len;
-    bool unknown = false;
+    struct arena *memory = g->call->memory;
+    const struct call_question *q = &g->call->questions[g->question];
     struct call_part *part = NULL;
     int e = new_part(g, &part);
     if (e != 0 || part == NULL) {
         return e;
     }
-    const struct variant *variant = rule_variant(rule, g->ask.request, &unknown);
-    g->ask.tally->tier_unknown += unknown;
-    part->role = role_of(&g->call->questions[g->question], rule);
-    part->looks = g->call->questions[g->question].hits == 0;
-    part->withheld = part->role == PART_BACK && !may_give(g, rule->config);
-    part->holder = variant->holder;
-    part->config = rule->config;
-    part->remote.limit = variant->holder->remote;
-    part->remote.local = variant->holder->limiter;
-    part->remote.queue =
-        rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
-    part->remote.wait_ns = asking_wait(g->ask.question, variant);
-    e = key_compose(g->ask.set, rule, g->ask.request, bytes, &len, g->ask.error);
-    if (e == 0) {
-        e = asking_cost(&g->ask, rule, variant, &part->remote.cost);
-    }
+    e = asking_limit(&g->ask, rule, memory, &part->limit, &part->remote);
     if (e != 0) {
         return e;
     }
-    keep_bound(part, &g->ask, rule, variant);
-    part->remote.key = arena_text(g->call->memory, (struct text){bytes, len});
-    if (part->remote.limit != NULL) {
-        len = shard_compose(rule, g->ask.request, bytes);
-        part->remote.shard =
-            len > 0 ? arena_text(g->call->memory, (struct text){bytes, len}) : part->remote.shard;
-    }
+    part->role = role_of(q, rule);
+    part->looks = q->hits == 0;
+    part->withheld = part->role == PART_BACK && !may_give(g, rule->config);
+    part->config = rule->config;
+    part->label = arena_text(memory, rule->config->label);
+    part->rate = part->limit.variant->setting->rate;
+    part->windows = has_windows(rule->config, part->limit.variant->setting);
     put_part(part);
     return 0;
 }
@@ -178,12 +145,12 @@ static int add_override(const struct gathering *g, const struct call_question *q
     static const struct deny_config none = {0};
     part->role = q->back ? PART_BACK : q->hits == 0 ? PART_LOOK : PART_OVERRIDE;
     part->withheld = q->back; /* a unit has no fixed size: each call brings its own rate */
-    part->bound = (struct bound){.kind = RATE_COUNTS,
-                                 .limit = TEXT(CALL_OVERRIDE),
-                                 .tier = TEXT(""),
-                                 .window_ns = q->named.period_ns,
-                                 .expose = true,
-                                 .deny = &none};
+    part->limit.bound = (struct bound){.kind = RATE_COUNTS,
+                                       .limit = TEXT(CALL_OVERRIDE),
+                                       .tier = TEXT(""),
+                                       .window_ns = q->named.period_ns,
+                                       .expose = true,
+                                       .deny = &none};
     part->label = TEXT("");
     part->rate = q->named;
     part->remote = (struct remote_part){.limit = call->adhoc_remote,
@@ -198,17 +165,15 @@ static int add_override(const struct gathering *g, const struct call_question *q
 static int add_matches(const struct gathering *g)
 {
     struct matches matches;
-    int e = ruleset_match(g->ask.set, g->ask.request, &matches, g->ask.error);
+    int e = asking_match(&g->ask, &matches);
     if (e != 0) {
         return e;
     }
-    g->ask.tally->missing += matches.missing;
     if (matches.refused != NULL) {
         refuse(g, WEIR_REASON_MISSING, matches.refused->config);
         return 0;
     }
     g->call->flags |= asking_flags(&matches);
-    g->ask.tally->unmatched += matches.enforced_count == 0;
     for (size_t i = 0; e == 0 && i < matches.enforced_count; i++) {
         e = add_rule(g, matches.enforced[i]);
     }
@@ -245,16 +210,14 @@ static int add_question(const struct gathering *all)
     g->call->oddities |= request.unread != 0 ? CALL_UNREAD_VALUE : 0;
     g->ask.question = &question;
     g->ask.request = &request;
-    size_t listed = list_find(set->block, set->block_count, &request);
-    if (listed < set->block_count) {
-        g->ask.tally->block_listed++;
+    switch (asking_lists(&g->ask)) {
+    case LISTED_BLOCK:
         refuse(g, WEIR_REASON_BLOCK_LIST, NULL);
-        asking_tell_listed(&g->ask, listed);
         return 0;
-    }
-    if (list_find(set->allow, set->allow_count, &request) < set->allow_count) {
-        g->ask.tally->allow_listed++;
+    case LISTED_ALLOW:
         return 0;
+    case LISTED_NOWHERE:
+        break;
     }
     return add_matches(g);
 }
@@ -267,7 +230,7 @@ static void drop_replaced(struct call *call)
         const struct limit_config *by = call->parts[i]->config;
         for (size_t j = 0; by != NULL && by->replaces.count > 0 && j < call->parts_count; j++) {
             const struct limit_config *other = call->parts[j]->config;
-            bool counts = call->parts[j]->bound.kind != RATE_UNLIMITED;
+            bool counts = call->parts[j]->limit.bound.kind != RATE_UNLIMITED;
             call->parts[j]->dropped |= counts && other != NULL && limit_replaces(by, other);
         }
     }
@@ -297,25 +260,14 @@ int call_gather(struct call *call, const struct ruleset *set, struct tally *tall
 
 /* ---- concluding ---- */
 
-/* Returns whether clients are told `a` rather than `before`. */
-static bool binds_more(const struct call_part *a, const struct call_part *before)
-{
-    const struct weir_answer *x = &a->answer;
-    const struct weir_answer *y = &before->answer;
-    return part_denies(a) != part_denies(before) ? part_denies(a)
-           : part_denies(a) ? x->verdict > y->verdict || (x->verdict == y->verdict &&
-                                                          x->retry_after_ns > y->retry_after_ns)
-                            : x->remaining < y->remaining;
-}
-
 static void put_status(struct call_status *s, const struct call_part *part)
 {
     const struct weir_answer *a = &part->answer;
     bool denies = part_denies(part);
     bool retry = denies && a->retry_after_ns > 0 && a->retry_after_ns != WEIR_FOREVER;
     s->verdict = part_is_shadow(part) ? WEIR_ALLOW : a->verdict;
-    s->limited = part->bound.expose;
-    s->unlimited = part->bound.kind == RATE_UNLIMITED;
+    s->limited = part->limit.bound.expose;
+    s->unlimited = part->limit.bound.kind == RATE_UNLIMITED;
     s->label = part->label;
     s->rate = part->rate;
     s->windows = part->windows;
@@ -343,7 +295,7 @@ static const struct call_part *binding(const struct call *call, size_t question)
             continue;
         }
         if (most == NULL || (shadow && !is_shadow) ||
-            (shadow == is_shadow && binds_more(p, most))) {
+            (shadow == is_shadow && answer_binds(&p->answer, &most->answer))) {
             most = p;
             shadow = is_shadow;
         }
@@ -356,7 +308,7 @@ static void count_shadow(struct call *call)
     for (size_t i = 0; i < call->parts_count; i++) {
         const struct call_part *p = call->parts[i];
         if (p->role == PART_SHADOW && !p->dropped && part_denies(p)) {
-            answer_put_shadow(&call->answer, p->bound.limit);
+            answer_put_shadow(&call->answer, p->limit.bound.limit);
         }
     }
 }
@@ -371,7 +323,7 @@ void call_conclude(struct call *call)
     }
     const struct call_part *part = binding(call, SIZE_MAX);
     if (part != NULL && !call->refused) {
-        struct bound bound = part->bound;
+        struct bound bound = part->limit.bound;
         if (name_is_good(part->label)) { /* header fields tell the name, which clients know */
             bound.limit = part->label;
         }

@@ -1,4 +1,5 @@
 /* Fills in an answer: why a request was allowed or denied, by which limit, and what that limit says. */
+#include "limit/binding.h"
 #include "rules/live/ask.h"
 
 /* ---- the reason ---- */
@@ -121,20 +122,26 @@ void answer_put_bound(struct weir_rules_answer *answer, const struct bound *boun
     }
 }
 
-void answer_count_denial(struct weir_rules_answer *answer, const struct denial *denial)
+void answer_note_denial(struct weir_rules_answer *answer, const struct denial *denial,
+                        struct rate log, weir_rules_denied_fn fn, void *arg)
 {
     if (answer->reason != WEIR_REASON_OVERLOAD) {
         ban_after(denial, &answer->answer);
         answer->reason = rules_reason(&answer->answer);
     }
-}
-
-/* Returns whether clients are told `a` rather than `before`. */
-static bool tells_more(const struct weir_answer *a, const struct weir_answer *before, bool allows)
-{
-    return allows ? a->remaining < before->remaining
-                  : a->verdict > before->verdict || (a->verdict == before->verdict &&
-                                                     a->retry_after_ns > before->retry_after_ns);
+    if (fn != NULL) {
+        struct weir_rules_denial told = {.size = sizeof told,
+                                         .limit = answer->limit,
+                                         .key = denial->key.at,
+                                         .key_len = denial->key.len,
+                                         .verdict = answer->answer.verdict,
+                                         .reason = answer->reason,
+                                         .retry_after_ns = answer->answer.retry_after_ns,
+                                         .now_ns = denial->now_ns,
+                                         .log_count = log.count,
+                                         .log_period_ns = log.period_ns};
+        fn(arg, &told);
+    }
 }
 
 void answer_show(struct weir_rules_answer *answer, struct weir_answer *most,
@@ -142,7 +149,12 @@ void answer_show(struct weir_rules_answer *answer, struct weir_answer *most,
 {
     struct weir_answer told = *said;
     rate_answer(bound->kind, &told);
-    if (bound->expose && tells_more(&told, most, answer->answer.verdict == WEIR_ALLOW)) {
+    if (answer->answer.verdict == WEIR_ALLOW) {
+        told.verdict = WEIR_ALLOW; /* a peek may find that this request took the last units */
+    } else if (told.verdict == WEIR_ALLOW) {
+        return;
+    }
+    if (bound->expose && answer_binds(&told, most)) {
         *most = told;
         answer_put_name(answer->shown.limit, bound->limit);
         answer->shown.quota = told.quota;

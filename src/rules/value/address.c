@@ -103,6 +103,16 @@ bool port_is_good(struct text text)
     return read_decimal(text, 5, 65535) >= 0;
 }
 
+bool port_complete(struct text text, char address[PORT_ADDRESS_MAX])
+{
+    struct text port = text_after(text, text_starts(text, ":"));
+    if (!port_is_good(port)) {
+        return false;
+    }
+    (void)snprintf(address, PORT_ADDRESS_MAX, "127.0.0.1:%.*s", TEXT_ARGS(port));
+    return true;
+}
+
 bool host_split(const char *text, char *host, size_t size, const char **port)
 {
     const char *colon = strrchr(text, ':');

@@ -34,6 +34,13 @@ int address_parse(struct text text, struct address *out, struct weir_error *erro
 bool port_is_good(struct text text);
 
 /*
+ * Writes "127.0.0.1:6380" for "6380" and ":6380", a port without an address. Returns false and
+ * writes nothing for other texts.
+ */
+#define PORT_ADDRESS_MAX 24
+bool port_complete(struct text text, char address[PORT_ADDRESS_MAX]);
+
+/*
  * Splits "127.0.0.1:6380", "[::1]:6380" or "localhost:6380" into the host, without brackets, in a
  * buffer of `size` bytes, and the port. False if the text has another form or the host does not
  * fit.

@@ -29,20 +29,19 @@ void normalize_lower(struct text from, char *to)
     }
 }
 
-/* Cuts ":443". The colons of an IPv6 address are in brackets, and do not begin a port. */
+/* Cuts ":443", and ":x", because servers do not read what follows a name and a colon. The colons of
+ * an IPv6 address are in brackets, or the host is the address. */
 static struct text without_port(struct text host)
 {
-    size_t end = host.len;
-    while (end > 0 && host.at[end - 1] >= '0' && host.at[end - 1] <= '9') {
-        end--;
+    struct address address;
+    struct text name = text_before(host, ':');
+    if (host.len > 0 && host.at[0] == '[') {
+        name.len = text_before(host, ']').len + 1;
+        return name.len < host.len && host.at[name.len] == ':' ? name : host;
     }
-    if (end == 0 || host.at[end - 1] != ':') {
-        return host;
-    }
-    struct text name = {host.at, end - 1};
-    bool bracket = name.len > 0 && name.at[name.len - 1] == ']';
-    bool colons = name.len > 0 && memchr(name.at, ':', name.len) != NULL;
-    return bracket || !colons ? name : host;
+    struct text port = text_after(host, name.len);
+    bool colons = port.len > 0 && memchr(port.at + 1, ':', port.len - 1) != NULL;
+    return colons && address_parse(host, &address, NULL) == 0 ? host : name;
 }
 
 static struct text without_dot(struct text host)

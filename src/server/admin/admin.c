@@ -42,7 +42,7 @@ bool admin_admits(struct exchange *x)
 void admin_reply_json(struct exchange *x, int status, json_t *json)
 {
     size_t most = SERVER_OUTPUT_BYTES / 2;
-    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
+    char *text = json != NULL ? json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(15)) : NULL;
     json_decref(json);
     if (text == NULL) {
         http_reply_problem(x, 500, "out of memory");

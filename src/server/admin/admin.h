@@ -6,7 +6,7 @@
  *   check    GET    /metrics                Prometheus text 0.0.4 (metrics.c)
  *   check    GET    /v1/status              version, uptime, state, requests, connections, memory
  *   check    GET    /v1/history             samples of the last 15 minutes, and what has happened:
- *                   {"now_ms","every_ms","role","samples":[...] (sample.h),"events":[{"at_ms",
+ *                   {"now_ms","every_ms","role","demo","samples":[...] (sample.h),"events":[{"at_ms",
  *                   "kind","text","messages":[...]},...]}; text and messages for admin only
  *   check    GET    /v1/events              the same as it happens, as server-sent events (events.h)
  *   admin    GET    /v1/limits[/NAME]       live view: numbers, mode, keys, decisions
@@ -20,8 +20,10 @@
  *                   "until_ms" (null: without end),"blocked_ms" (-1: without end),"by","why"},...],
  *                   "left_out":N (of a list that is too long),"unnamed":N (at most so many are
  *                   blocked whose keys are not known)}
- *   admin    GET    /v1/top[?n=20]
- *                   {"denied":[{"limit":L,"key":K,"count":N,"error":N},...]}
+ *   admin    GET    /v1/top[?n=20][&minutes=1|5|15]
+ *                   {"minutes","seconds" (that it covers),"others" (at most so often each other
+ *                   key was denied),"denied":[{"limit":L,"key":K,"reason":R,"count":N,
+ *                   "error":N},...]}
  *   admin    POST   /v1/reload              {"generation":N,"messages":[...]}; 422 if
  *                                           something stays as it was (rules or secrets)
  *   admin    GET    /v1/config              the effective rules, application/yaml
@@ -41,6 +43,8 @@
  *   admin    POST   /v1/sandbox/ID          one step: {"asks":[{"at_ms","attributes","cost","peek",
  *                   "explain","headers"},...]} (up to 512): {"answers":[...]}
  *   admin    DELETE /v1/sandbox/ID          204
+ *   check    POST   /v1/demo, /v1/demo/ID, DELETE /v1/demo/ID: with --demo, the same with built-in
+ *                   rules: {"scenario":"token_bucket"}; asks have no "explain" and "headers"
  *   admin    GET    /v1/log-level           {"level":"info"}
  *   admin    PUT    /v1/log-level           {"level":"debug"}
  *   admin    GET    /v1/mode                {"mode":"enforce","limits":{"search":"shadow"}}
@@ -53,7 +57,8 @@
  * "burst","shadow" (by the rules),"mode","keys","capacity","blocks","bytes","allowed","denied",
  * "never","shadow_denied","evicted","reclaimed","full_denied","full_allowed","missing",
  * "uncovered","bans",
- * "consistency" (local, exact, leased, synced),"degraded" (answers without the store)},...]}.
+ * "consistency" (local, exact, leased, synced),"degraded" (answers without the store),"denied_rate",
+ * "decided_rate" (per second of about the last 10 s, by all tiers of the limit together)},...]}.
  * Each tier, and each different rate of overrides, is an item. The built-in limit "adhoc" is the
  * last item; its rate, count, period_ms and burst are null, because they come with each call.
  * /v1/keys gives the nine members of an answer (a peek of 1 unit), and "blocked_ms" (0: not
@@ -81,7 +86,8 @@
 #include "server/http/http_json.h"
 
 /* Tables of routes; `path` is NULL after the last row. */
-extern const struct http_route admin_status_routes[];   /* state, metrics, keys denied most */
+extern const struct http_route admin_status_routes[];   /* state, metrics */
+extern const struct http_route admin_top_routes[];      /* keys denied most */
 extern const struct http_route admin_metrics_routes[];  /* of the listener for metrics */
 extern const struct http_route admin_limits_routes[];   /* limits, and the rules as a whole */
 extern const struct http_route admin_keys_routes[];     /* keys */
@@ -103,8 +109,15 @@ void admin_reply_json(struct exchange *x, int status, struct json_t *json);
 void admin_reply_refused(struct exchange *x, int e, const struct weir_error *error,
                          struct json_t *messages);
 
-/* Returns {"denied":[...]} with the keys that were denied most; NULL if out of memory. */
-struct json_t *admin_top(const struct server *server, size_t most);
+/* The times for which the keys that were denied most are listed. */
+#define ADMIN_TOP_MINUTES 3
+extern const uint64_t admin_top_minutes[ADMIN_TOP_MINUTES];
+
+/* Returns what /v1/top replies; NULL if out of memory. */
+struct json_t *admin_top(const struct server *server, uint64_t minutes, size_t most);
+
+/* Begins another turn of counting denials if one is due. Called about once a second. */
+void admin_top_tick(const struct server *server);
 
 /* Puts ,"messages":[...] before the end of a problem. NULL: nothing. */
 void admin_put_messages(struct buffer *body, const struct json_t *messages);

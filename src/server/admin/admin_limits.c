@@ -8,7 +8,9 @@
 #include "rules/yaml/document.h"
 #include "rules/live/live_show.h"
 #include "server/admin/admin.h"
+#include "server/admin/events.h"
 #include "server/admin/history.h"
+#include "server/admin/limit_counts.h"
 #include "server/admin/numbers.h"
 
 #define PREFIX "/v1/limits/"
@@ -48,6 +50,7 @@ static bool is_there(const struct exchange *x, const char *name)
 /* ---- the live view ---- */
 
 struct listing {
+    const struct worker *worker;
     const char *only; /* name of the limit to list; NULL: all */
     json_t *items;
 };
@@ -77,6 +80,11 @@ static const struct {
     {"full_denied", offsetof(struct weir_stats, full_denied), BY_ALL},
     {"full_allowed", offsetof(struct weir_stats, full_allowed), BY_ALL},
 };
+
+static double round_rate(double rate)
+{
+    return (double)(uint64_t)(rate * 100 + 0.5) / 100;
+}
 
 static json_t *number_or_null(bool known, uint64_t number)
 {
@@ -110,6 +118,15 @@ static json_t *make_item(const struct weir_rules_limit *limit)
                      "degraded", (json_int_t)degraded);
 }
 
+/* Puts the rates of the limit, which all of its tiers share. They have two digits after the point. */
+static void put_rates(json_t *item, const struct limit_counts *found)
+{
+    static const struct limit_counts none;
+    const struct limit_counts *l = found != NULL ? found : &none;
+    (void)json_object_set_new(item, "denied_rate", json_real(round_rate(l->denied_rate)));
+    (void)json_object_set_new(item, "decided_rate", json_real(round_rate(l->decided_rate)));
+}
+
 static int list_one(void *arg, const struct weir_rules_limit *limit)
 {
     struct listing *l = arg;
@@ -121,13 +138,14 @@ static int list_one(void *arg, const struct weir_rules_limit *limit)
         return WEIR_ENOMEM;
     }
     put_numbers(item, limit);
+    put_rates(item, events_limit(l->worker, limit->name));
     return json_array_append_new(l->items, item) == 0 ? 0 : WEIR_ENOMEM;
 }
 
 /* `messages`: what the rules said about a change; NULL: nothing was changed. */
 static void reply_limits(struct exchange *x, const char *only, int status, json_t *messages)
 {
-    struct listing l = {only, json_array()};
+    struct listing l = {x->connection->worker, only, json_array()};
     int e = numbers_limits(x->server, list_one, &l);
     if (e == 0) {
         admin_reply_json(x, status,

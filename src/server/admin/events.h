@@ -6,8 +6,10 @@
  *   hello    {"version","role","every_ms","streams":N}    once, at first
  *   sample   as in sample.h, each second
  *   event    what has happened, as in history.h
- *   top      {"denied":[...]} as /v1/top, after hello and then every second sample, for the role admin
- *            only
+ *   notices  {"notices":[...]} as in server/notices/notices.h, after hello and when they
+ *            change
+ *   top      {"tops":[...]}, each as /v1/top, for 1, 5 and 15 minutes, after hello and then every
+ *            second sample, for the role admin only
  *   dropped  {"why"}: the stream ends now
  *
  * Streams have bounds of their own: SERVER_STREAMS of them, outside of those for other connections
@@ -20,6 +22,7 @@
 #ifndef WEIR_SERVER_ADMIN_EVENTS_H
 #define WEIR_SERVER_ADMIN_EVENTS_H
 
+struct limit_counts;
 struct worker;
 struct events;
 
@@ -29,6 +32,10 @@ int events_open(struct worker *w);
 
 /* Closes the timer and all streams. `w->events` may be NULL. */
 void events_close(struct worker *w);
+
+/* Returns what a limit has counted up to the last sample, with its rates; NULL: not known yet. Called
+ * on the operators' thread. */
+const struct limit_counts *events_limit(const struct worker *w, const char *name);
 
 /* Frees the memory, when the loop has ended. */
 void events_finish(struct worker *w);

@@ -48,6 +48,37 @@ static void put_requests(struct sampler *s, const struct worker_counts *counts, 
     buffer_put_char(out, '}');
 }
 
+/* Puts those of the counts that are not 0, by the name of their reason. */
+static void put_reasons(struct buffer *out, const uint64_t counts[REQUEST_REASONS])
+{
+    const char *between = "{";
+    for (int i = 0; i < REQUEST_REASONS; i++) {
+        if (counts[i] > 0) {
+            buffer_put(out, text_of(between));
+            http_put_string(
+                out, text_of(i == WEIR_REASON_UNMATCHED ? "other" : weir_rules_reason_name(i)));
+            put_number(out, ":", counts[i]);
+            between = ",";
+        }
+    }
+    buffer_put(out, *between == '{' ? TEXT("{}") : TEXT("}"));
+}
+
+/* Puts the denied ones of them, by reason. What the counts of a limit fall back by, because they are
+ * read one after the other, was put with the sample before. */
+static void put_denied(struct sampler *s, const struct worker_counts *counts, struct buffer *out)
+{
+    uint64_t news[REQUEST_REASONS] = {0};
+    for (unsigned i = 0; i < REQUEST_REASONS; i++) {
+        if (counts->denied[i] > s->denied[i]) {
+            news[i] = counts->denied[i] - s->denied[i];
+            s->denied[i] = counts->denied[i];
+        }
+    }
+    buffer_put(out, TEXT(",\"denied\":"));
+    put_reasons(out, news);
+}
+
 /* ---- latency ---- */
 
 /* Returns a quantile in microseconds, interpolated within its bucket. */
@@ -93,18 +124,32 @@ static void put_latency(struct sampler *s, const struct worker_counts *counts, s
 
 /* ---- limits ---- */
 
-static uint64_t decisions_of(const struct limit_counts *l)
-{
-    return l->allowed + l->denied + l->shadow_denied;
-}
-
 static int busiest_first(const void *a, const void *b)
 {
-    uint64_t x = decisions_of(a);
-    uint64_t y = decisions_of(b);
     const struct limit_counts *l = a;
     const struct limit_counts *m = b;
+    uint64_t x = limit_decisions(l);
+    uint64_t y = limit_decisions(m);
     return x != y ? (x < y ? 1 : -1) : strcmp(l->name, m->name);
+}
+
+static int most_denied_first(const void *a, const void *b)
+{
+    uint64_t x = ((const struct limit_counts *)a)->denied;
+    uint64_t y = ((const struct limit_counts *)b)->denied;
+    return x != y ? (x < y ? 1 : -1) : busiest_first(a, b);
+}
+
+/* Orders the limits that a sample names first: a limit that denies a little must be seen among many
+ * that allow a lot. */
+static void order_news(struct limit_counts *news, size_t count)
+{
+    size_t denying = 0;
+    qsort(news, count, sizeof *news, most_denied_first);
+    while (denying < count && denying < SAMPLE_DENYING && news[denying].denied > 0) {
+        denying++;
+    }
+    qsort(news + denying, count - denying, sizeof *news, busiest_first);
 }
 
 /* Moves the limits that have decided something to the front; returns their number. */
@@ -112,7 +157,7 @@ static size_t keep_busy(struct limit_counts *news, size_t count)
 {
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
-        if (decisions_of(&news[i]) > 0) {
+        if (limit_decisions(&news[i]) > 0) {
             news[n++] = news[i];
         }
     }
@@ -133,7 +178,7 @@ static void put_limit(struct buffer *out, const char *between, const char *name,
 static void put_news(struct buffer *out, struct limit_counts *news, size_t count)
 {
     struct limit_counts others = {.allowed = 0};
-    qsort(news, count, sizeof *news, busiest_first);
+    order_news(news, count);
     for (size_t i = 0; i < count; i++) {
         if (i < SAMPLE_LIMITS) {
             put_limit(out, i > 0 ? "," : "", news[i].name, &news[i]);
@@ -148,14 +193,45 @@ static void put_news(struct buffer *out, struct limit_counts *news, size_t count
     }
 }
 
-static void put_limits(struct sampler *s, const struct numbers *n, struct buffer *out)
+static bool has_reasons(const struct limit_counts *l)
+{
+    uint64_t all = 0;
+    for (unsigned i = 0; i < REQUEST_REASONS; i++) {
+        all += l->reasons[i];
+    }
+    return all > 0;
+}
+
+/* Puts the reasons of the limits that put_news() has named. */
+static void put_news_reasons(struct buffer *out, const struct limit_counts *news, size_t count)
+{
+    const char *between = "";
+    buffer_put(out, TEXT("},\"limits_denied\":{"));
+    for (size_t i = 0; i < count && i < SAMPLE_LIMITS; i++) {
+        if (has_reasons(&news[i])) {
+            buffer_put(out, text_of(between));
+            http_put_string(out, text_of(news[i].name));
+            buffer_put_char(out, ':');
+            put_reasons(out, news[i].reasons);
+            between = ",";
+        }
+    }
+}
+
+static void put_limits(struct sampler *s, const struct numbers *n, uint64_t now_ns,
+                       struct buffer *out)
 {
     struct limits_counted now;
     struct limit_counts *news = calloc(n->limits_count + 1, sizeof *news);
     buffer_put(out, TEXT(",\"limits\":{"));
     if (limits_counted_read(n, &now) && news != NULL) {
         limits_counted_since(&s->limits, &now, news);
-        put_news(out, news, keep_busy(news, now.count));
+        if (s->at_ns != 0 && now_ns > s->at_ns) {
+            limits_counted_rate(&s->limits, &now, news, (double)(now_ns - s->at_ns) / 1e9);
+        }
+        size_t count = keep_busy(news, now.count);
+        put_news(out, news, count);
+        put_news_reasons(out, news, count);
     } else {
         out->full = true; /* no sample */
     }
@@ -232,8 +308,9 @@ static void put_all(struct sampler *s, const struct numbers *n, uint64_t now_ns,
 {
     put_number(out, "{\"at_ms\":", now_ns / WEIR_MILLISECOND);
     put_requests(s, &n->counts, out);
+    put_denied(s, &n->counts, out);
     put_latency(s, &n->counts, out);
-    put_limits(s, n, out);
+    put_limits(s, n, now_ns, out);
     put_tables(n, out);
     put_process(s, n, now_ns, out);
     put_store(n, out);

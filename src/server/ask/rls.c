@@ -241,11 +241,11 @@ static void tell_withheld(const struct call_part *part)
 {
     static struct log_limit lines[WITHHELD_LINES];
     struct hash place = {0, 0};
-    hash_mix(&place, part->bound.limit.at, part->bound.limit.len);
+    hash_mix(&place, part->limit.bound.limit.at, part->limit.bound.limit.len);
     LOG_LIMITED(&lines[place.low % WITHHELD_LINES], LEVEL_WARNING,
                 "is_negative_hits gave nothing back: it needs 'envoy: {negative_hits: true}' and a "
                 "limit of --envoy-config, or an admin secret",
-                LOG_TEXT("limit", part->bound.limit));
+                LOG_TEXT("limit", part->limit.bound.limit));
 }
 
 /* Writes what a refund leaves in the audit log. */
@@ -256,7 +256,7 @@ static void audit_given(const struct rls_call *r, const struct call_part *part)
     uint64_t units = min_u64(part->remote.cost, INT64_MAX);
     LOG(LEVEL_AUDIT, "key changed", LOG_STRING("verb", "negative hits"),
         LOG_STRING("address", r->peer), LOG_STRING("role", role_names[r->role]),
-        LOG_TEXT("limit", part->bound.limit), LOG_KEY("key", ((struct text){key, n})),
+        LOG_TEXT("limit", part->limit.bound.limit), LOG_KEY("key", ((struct text){key, n})),
         LOG_COUNT("units", units));
 }
 

@@ -39,7 +39,8 @@ static bool read_timeout(struct text value, uint64_t *ns)
 }
 
 /* Takes the secret of a call that needs one; an Authorization may be meant for another server. Of the
- * two fields Weir-Secret counts. The path has come before: HTTP/2 demands that. */
+ * two fields Weir-Secret counts. The path has come before: HTTP/2 demands that. After too many wrong
+ * ones, none is looked at: many calls come in one read, before the connection ends. */
 static void take_secret(struct grpc_call *call, struct text authorization, struct text weir_secret)
 {
     struct connection *c = call->connection;
@@ -52,9 +53,9 @@ static void take_secret(struct grpc_call *call, struct text authorization, struc
         return;
     }
     call->own_secret = weir_secret.at != NULL;
-    call->wrong_secret = !credentials_read(authorization, weir_secret, &given) ||
-                         !access_user(given.user, &asked) ||
-                         !access_show(access, given.secret, asked, &pass);
+    call->wrong_secret =
+        c->wrong >= CONNECTION_WRONG_MAX || !credentials_read(authorization, weir_secret, &given) ||
+        !access_user(given.user, &asked) || !access_show(access, given.secret, asked, &pass);
     call->role = call->wrong_secret ? ROLE_NONE : pass.role;
 }
 
@@ -386,6 +387,11 @@ static void put_wrong_late(struct pending *p)
 static void refuse_secret(struct grpc_call *call)
 {
     struct connection *c = call->connection;
+    if (c->wrong >= CONNECTION_WRONG_MAX) {
+        grpc_refuse(call, REQUEST_ERROR, GRPC_UNAUTHENTICATED,
+                    "the connection has shown too many wrong secrets, and ends");
+        return;
+    }
     struct pending *p = penalty_begin(c);
     count_own(&c->worker->counts.refused_access, 1);
     c->ending = connection_wrong_secret(c) || c->ending;

@@ -103,19 +103,34 @@ static int take_part(struct auth_request *a, enum part part, struct text text, c
                 a->parts[part].from, from, TEXT_CUT(before, 64), TEXT_CUT(text, 64));
 }
 
+/* Removes "https://shop.example" from the beginning of *uri and takes the host. A gateway may have
+ * put the client's own Host there, in which nginx lets a '?' pass: what follows is the path of the
+ * request, and would be taken for a query. */
+static int take_host(struct auth_request *a, struct text *uri, const char *from,
+                     struct weir_error *error)
+{
+    struct text scheme = text_before(text_before(*uri, '/'), '?');
+    struct text rest = text_after(*uri, scheme.len);
+    if (scheme.len == 0 || scheme.at[scheme.len - 1] != ':' || rest.len < 2 ||
+        memcmp(rest.at, "//", 2) != 0) {
+        return 0;
+    }
+    rest = text_after(rest, 2);
+    struct text host = text_before(rest, '/');
+    if (memchr(host.at, '?', host.len) != NULL) {
+        return fail(error, WEIR_EATTRIBUTE, "%s: found '%.*s', expected a path after the host",
+                    from, TEXT_CUT(*uri, 64));
+    }
+    *uri = text_after(rest, host.len);
+    return host.len > 0 ? take_part(a, HOST, host, from, error) : 0;
+}
+
 /* Takes path and query of "/search?q=cats", and also the host of
  * "https://shop.example/search?q=cats". */
 static int take_uri(struct auth_request *a, struct text uri, const char *from,
                     struct weir_error *error)
 {
-    const char *scheme = uri.len > 0 && uri.at[0] != '/' ? memmem(uri.at, uri.len, "://", 3) : NULL;
-    int e = 0;
-    if (scheme != NULL) {
-        uri = text_after(uri, (size_t)(scheme - uri.at) + 3);
-        struct text host = text_before(text_before(uri, '/'), '?');
-        uri = text_after(uri, host.len);
-        e = host.len > 0 ? take_part(a, HOST, host, from, error) : 0;
-    }
+    int e = take_host(a, &uri, from, error);
     struct text query = text_before(uri, '#');
     struct text path = text_cut(&query, '?');
     e = e != 0 ? e : take_part(a, PATH, path.len > 0 ? path : TEXT("/"), from, error);

@@ -94,7 +94,8 @@ static int open_tcp(const char *address, enum listener_share share, int *out,
     char host[ADDRESS_MAX_BYTES];
     const char *port;
     if (!host_split(address, host, sizeof host, &port)) {
-        return fail(error, WEIR_EINVAL, "found '%s', expected ADDRESS:PORT, unix:PATH or off",
+        return fail(error, WEIR_EINVAL,
+                    "found '%s', expected ADDRESS:PORT, PORT for 127.0.0.1, unix:PATH or off",
                     address);
     }
     int e = getaddrinfo(host, port, &hints, &found);

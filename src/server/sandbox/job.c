@@ -62,13 +62,51 @@ static void on_work(uv_work_t *work)
     }
 }
 
+static void on_end(uv_work_t *work, int status);
+
+static bool is_of_demo(const struct job *job)
+{
+    return job->sandbox != NULL && job->sandbox->pool == POOL_DEMO;
+}
+
+static void run(struct job *job)
+{
+    (void)uv_queue_work(&job->worker->loop, &job->work, on_work, on_end); /* cannot fail */
+}
+
+/* Lets a job of the demo run now, or after those that came before it (J4). */
+static void take_turn(struct sandboxes *s, struct job *job)
+{
+    struct job **last = &s->turn;
+    while (*last != NULL) {
+        last = &(*last)->next;
+    }
+    *last = job;
+    if (s->turn == job) {
+        run(job);
+    }
+}
+
+/* Counts a job as ended; the next one of the demo begins. */
+static void leave(struct sandboxes *s, const struct job *job)
+{
+    if (!is_of_demo(job)) {
+        s->jobs--;
+        return;
+    }
+    s->turn = job->next;
+    if (s->turn != NULL) {
+        run(s->turn);
+    }
+}
+
 static void on_end(uv_work_t *work, int status)
 {
     struct job *job = work->data;
     struct pending *p = job->pending;
     struct worker *w = job->worker;
     (void)status; /* jobs are never cancelled */
-    w->server->sandboxes->jobs--;
+    leave(w->server->sandboxes, job);
     if (job->ended != NULL) {
         job->ended(job);
     }
@@ -104,7 +142,7 @@ static struct job *copy(struct exchange *x, const struct job *like)
 bool job_start(struct exchange *x, const struct job *like)
 {
     struct sandboxes *s = x->server->sandboxes;
-    if (s->jobs >= JOBS_MAX) {
+    if (!is_of_demo(like) && s->jobs >= JOBS_MAX) {
         http_reply_problem(x, 503, "too many checks and sandboxes are at work: try again");
         return false;
     }
@@ -114,8 +152,12 @@ bool job_start(struct exchange *x, const struct job *like)
         return false;
     }
     job->pending->decided = true; /* no store is asked */
-    s->jobs++;
     http_keep(x, job->pending, put_reply);
-    (void)uv_queue_work(&job->worker->loop, &job->work, on_work, on_end); /* cannot fail */
+    if (is_of_demo(job)) {
+        take_turn(s, job);
+    } else {
+        s->jobs++;
+        run(job);
+    }
     return true;
 }

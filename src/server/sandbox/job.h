@@ -6,13 +6,15 @@
  * J2  On the pool's thread a job touches only itself, its sandbox (which no other job has then), and
  *     what any thread may use: the server's options, and functions of weir_rules.h.
  * J3  `ended` runs on the operators' thread, also if the connection has closed.
+ * J4  Jobs of the demo run one after another, so they take at most one thread of the pool. One waits
+ *     for each busy sandbox of the demo at most, so their list is as short as its places.
  */
 #ifndef WEIR_SERVER_SANDBOX_JOB_H
 #define WEIR_SERVER_SANDBOX_JOB_H
 
 #include "server/http/http_json.h"
 
-/* Jobs that run or wait at once; one more is refused (503). */
+/* Jobs of operators that run or wait at once; one more is refused (503). */
 #define JOBS_MAX 8
 
 /* Bytes of one reply. */
@@ -28,6 +30,7 @@ struct job {
     void (*run)(struct job *job);
     void (*ended)(struct job *job); /* may be NULL */
     struct sandbox *sandbox;        /* NULL: none */
+    struct job *next;               /* of the demo: the one that runs after it */
     struct text body;               /* of the request; the bytes follow the struct */
     bool from_file;                 /* of a check: of the files on disk, not of the body */
     bool failed;                    /* its sandbox must go */

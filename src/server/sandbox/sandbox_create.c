@@ -1,4 +1,4 @@
-/* Makes a sandbox from the rules that a request brings. */
+/* Makes a sandbox from the rules that a request brings, or from those of a scenario. */
 #include "base/clock.h"
 #include "base/error.h"
 #include "rules/live/live.h"
@@ -10,11 +10,10 @@
 
 /* ---- the request ---- */
 
-#define EXPECTED "{\"rules\":\"...\"}, not empty, and nothing else"
+#define EXPECTED "expected {\"%s\":\"...\"}, not empty, and nothing else"
 
-/* Finds the rules in {"rules":"..."}. Returns 0, WEIR_EINVAL or WEIR_ENOMEM. */
-static int read_rules(struct text body, struct arena *arena, struct text *yaml,
-                      struct weir_error *error)
+int sandbox_read_member(struct text body, const char *member, struct arena *arena, struct text *out,
+                        struct weir_error *error)
 {
     struct jsontext_flaw flaw;
     struct text name;
@@ -22,16 +21,16 @@ static int read_rules(struct text body, struct arena *arena, struct text *yaml,
     struct text more;
     if (!jsontext_check(&body, 8, &flaw)) {
         return fail(error, WEIR_EINVAL,
-                    "the body is not JSON, expected " EXPECTED ": line %u, column %u: %s",
-                    flaw.line, flaw.column, flaw.words);
+                    "the body is not JSON, " EXPECTED ": line %u, column %u: %s", member, flaw.line,
+                    flaw.column, flaw.words);
     }
     if (!jsontext_is(body, '{') || !jsontext_next_member(&body, &name, &value) ||
-        !text_is(name, "\"rules\"") || !jsontext_is(value, '"') || value.len == 2 ||
-        jsontext_next_member(&body, &name, &more)) {
-        return fail(error, WEIR_EINVAL, "found another body, expected " EXPECTED);
+        name.len != strlen(member) + 2 || memcmp(name.at + 1, member, strlen(member)) != 0 ||
+        !jsontext_is(value, '"') || value.len == 2 || jsontext_next_member(&body, &name, &more)) {
+        return fail(error, WEIR_EINVAL, "found another body, " EXPECTED, member);
     }
     char *room = arena_room(arena, value.len);
-    *yaml = room != NULL ? jsontext_bytes(value, room) : (struct text){NULL, 0};
+    *out = room != NULL ? jsontext_bytes(value, room) : (struct text){NULL, 0};
     return room != NULL ? 0 : WEIR_ENOMEM;
 }
 
@@ -63,24 +62,22 @@ static void reply_made(struct job *job)
     json_t *limits = json_array();
     int e = weir_rules_limits(sandbox->rules, add_limit, limits);
     id_print(sandbox->id, id);
-    job_reply_json(job, 201,
-                   e == 0 ? json_pack("{s:s, s:I, s:O}", "sandbox", id, "expires_in_s",
-                                      (json_int_t)(job->server->sandboxes->idle_ms / 1000),
-                                      "limits", limits)
-                          : NULL);
+    job_reply_json(
+        job, 201,
+        e == 0 ? json_pack("{s:s, s:I, s:O}", "sandbox", id, "expires_in_s",
+                           (json_int_t)(job->server->sandboxes->idle_ms[sandbox->pool] / 1000),
+                           "limits", limits)
+               : NULL);
     json_decref(limits);
 }
 
-void sandbox_make(struct job *job)
+/* Makes the sandbox from rules, if `e` is 0, and replies. */
+static void make(struct job *job, int e, struct text yaml, struct weir_error *error)
 {
     struct sandbox *sandbox = job->sandbox;
     struct rule_messages messages = {json_array(), false};
-    struct arena arena = ARENA_INIT;
-    struct weir_error error = {0};
-    struct text yaml = {NULL, 0};
-    int e = read_rules(job->body, &arena, &yaml, &error);
     if (e == 0) {
-        e = rules_open_sandbox(&sandbox->rules, yaml, rule_messages_add, &messages, &error);
+        e = rules_open_sandbox(&sandbox->rules, yaml, rule_messages_add, &messages, error);
     }
     if (e == 0) {
         sandbox->made_ns = clock_unix_ns();
@@ -88,12 +85,27 @@ void sandbox_make(struct job *job)
         sandbox->shown.options.auth_deny_status = job->server->options.auth_deny_status;
         reply_made(job);
     } else if (e == WEIR_ERULES) {
-        job_reply_problem(job, 422, error.text);
+        job_reply_problem(job, 422, error->text);
         admin_put_messages(&job->reply, messages.list);
     } else {
-        job_reply_failure(job, e, &error);
+        job_reply_failure(job, e, error);
     }
     job->failed = job->status != 201;
-    arena_finish(&arena);
     json_decref(messages.list);
+}
+
+void sandbox_make(struct job *job)
+{
+    struct arena arena = ARENA_INIT;
+    struct weir_error error = {0};
+    struct text yaml = {NULL, 0};
+    int e = sandbox_read_member(job->body, "rules", &arena, &yaml, &error);
+    make(job, e, yaml, &error);
+    arena_finish(&arena);
+}
+
+void sandbox_play(struct job *job)
+{
+    struct weir_error error = {0};
+    make(job, 0, text_of(job->sandbox->scenario), &error);
 }

@@ -14,8 +14,7 @@ static void end_work(struct job *job)
     sandbox_rest(job->sandbox, uv_now(&job->worker->loop));
 }
 
-/* Lets a job work on a sandbox, which is busy from now on. Returns false after a reply. */
-static bool begin_work(struct exchange *x, struct sandbox *sandbox, void (*run)(struct job *job))
+bool sandbox_begin_work(struct exchange *x, struct sandbox *sandbox, void (*run)(struct job *job))
 {
     sandbox->busy = true;
     return job_start(x, &(struct job){.run = run, .ended = end_work, .sandbox = sandbox});
@@ -25,14 +24,14 @@ static void run_create(struct exchange *x)
 {
     struct sandboxes *s = x->server->sandboxes;
     uint64_t now_ms = uv_now(&x->connection->worker->loop);
-    struct sandbox *sandbox = sandboxes_take(s, now_ms);
+    struct sandbox *sandbox = sandboxes_take(s, POOL_OPERATORS, now_ms);
     if (sandbox == NULL) {
         http_reply_problem(x, 503,
                            "found 32 sandboxes, expected at most 32: delete one, or wait until one "
                            "has been idle for 5 minutes");
         return;
     }
-    if (begin_work(x, sandbox, sandbox_make)) {
+    if (sandbox_begin_work(x, sandbox, sandbox_make)) {
         admin_audit(x, "sandbox", LOG_COUNT("bytes", x->request->body.len));
     } else {
         sandbox_remove(sandbox);
@@ -40,39 +39,52 @@ static void run_create(struct exchange *x)
     }
 }
 
-/* Returns the sandbox that the path names; NULL after a 404. */
-static struct sandbox *find(struct exchange *x)
+/* Returns the sandbox that the path names after the prefix; NULL after a 404. */
+static struct sandbox *find(struct exchange *x, enum sandbox_pool pool, const char *prefix)
 {
     struct sandbox *sandbox =
-        sandboxes_find(x->server->sandboxes, text_after(x->request->path, strlen(PREFIX)));
+        sandboxes_find(x->server->sandboxes, pool, text_after(x->request->path, strlen(prefix)));
     if (sandbox == NULL) {
         http_reply_problem(x, 404,
-                           "there is no such sandbox: it was deleted, was idle for too long, or "
-                           "its last step took too long");
+                           pool == POOL_DEMO
+                               ? "there is no such sandbox: it was idle for too long, or another "
+                                 "page of this address has begun"
+                               : "there is no such sandbox: it was deleted, was idle for too long, "
+                                 "or its last step took too long");
     }
     return sandbox;
 }
 
-static void run_step(struct exchange *x)
+void sandbox_run_step(struct exchange *x, enum sandbox_pool pool, const char *prefix)
 {
-    struct sandbox *sandbox = find(x);
+    struct sandbox *sandbox = find(x, pool, prefix);
     if (sandbox == NULL) {
         return;
     }
     if (sandbox->busy) {
         http_reply_problem(x, 409, "the sandbox is at work: send the next step after the reply");
-    } else if (!begin_work(x, sandbox, sandbox_step)) {
+    } else if (!sandbox_begin_work(x, sandbox, sandbox_step)) {
         sandbox->busy = false;
     }
 }
 
-static void run_delete(struct exchange *x)
+void sandbox_run_delete(struct exchange *x, enum sandbox_pool pool, const char *prefix)
 {
-    struct sandbox *sandbox = find(x);
+    struct sandbox *sandbox = find(x, pool, prefix);
     if (sandbox != NULL) {
         sandbox_remove(sandbox);
         http_reply(x, 204, NULL, NULL);
     }
+}
+
+static void run_step(struct exchange *x)
+{
+    sandbox_run_step(x, POOL_OPERATORS, PREFIX);
+}
+
+static void run_delete(struct exchange *x)
+{
+    sandbox_run_delete(x, POOL_OPERATORS, PREFIX);
 }
 
 static void run_check(struct exchange *x)

@@ -155,13 +155,16 @@ static int find_asks(struct text body, struct text *list, struct weir_error *err
     return 0;
 }
 
+/* Explanations and header fields are for operators: they tell more than a decision. */
 static int accept_ask(struct job *job, const struct step_ask *ask, size_t number,
                       struct weir_error *error)
 {
-    (void)job;
-    (void)ask;
-    (void)number;
-    (void)error;
+    if (job->sandbox->pool == POOL_DEMO && (ask->explain || ask->headers)) {
+        return fail(error, WEIR_EINVAL,
+                    "asks[%zu]: found '%s', which sandboxes of the demo do not have; it needs the "
+                    "role admin and /v1/sandbox",
+                    number, ask->explain ? "explain" : "headers");
+    }
     return 0;
 }
 

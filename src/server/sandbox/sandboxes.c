@@ -3,6 +3,18 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "server/net/tally.h"
+
+struct places {
+    struct sandbox *at;
+    size_t count;
+};
+
+static struct places places_of(struct sandboxes *s, enum sandbox_pool pool)
+{
+    return pool == POOL_DEMO ? (struct places){s->demo, DEMO_SANDBOXES_MAX}
+                             : (struct places){s->at, SANDBOXES_MAX};
+}
 
 int sandboxes_create(struct sandboxes **sandboxes, const struct server_options *options,
                      struct weir_error *error)
@@ -13,7 +25,9 @@ int sandboxes_create(struct sandboxes **sandboxes, const struct server_options *
     }
     uint64_t idle_ms = options->sandbox_idle_ms;
     uint64_t step_ns = options->sandbox_step_ns;
-    (*sandboxes)->idle_ms = idle_ms != 0 ? idle_ms : SANDBOX_IDLE_MS;
+    idle_ms = idle_ms != 0 ? idle_ms : SANDBOX_IDLE_MS;
+    (*sandboxes)->idle_ms[POOL_OPERATORS] = idle_ms;
+    (*sandboxes)->idle_ms[POOL_DEMO] = idle_ms < DEMO_IDLE_MS ? idle_ms : DEMO_IDLE_MS;
     (*sandboxes)->step_ns = step_ns != 0 ? step_ns : SANDBOX_STEP_NS;
     return 0;
 }
@@ -26,8 +40,11 @@ static void release(struct sandbox *sandbox)
 
 void sandboxes_destroy(struct sandboxes *sandboxes)
 {
-    for (size_t i = 0; sandboxes != NULL && i < SANDBOXES_MAX; i++) {
-        release(&sandboxes->at[i]);
+    for (int pool = 0; sandboxes != NULL && pool < POOLS; pool++) {
+        struct places places = places_of(sandboxes, (enum sandbox_pool)pool);
+        for (size_t i = 0; i < places.count; i++) {
+            release(&places.at[i]);
+        }
     }
     free(sandboxes);
 }
@@ -43,38 +60,61 @@ void sandbox_remove(struct sandbox *sandbox)
 
 void sandboxes_expire(struct sandboxes *sandboxes, uint64_t now_ms)
 {
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
-        struct sandbox *sandbox = &sandboxes->at[i];
-        if (sandbox->used && !sandbox->busy && now_ms - sandbox->touched_ms >= sandboxes->idle_ms) {
-            sandbox_remove(sandbox);
+    for (int pool = 0; pool < POOLS; pool++) {
+        struct places places = places_of(sandboxes, (enum sandbox_pool)pool);
+        for (size_t i = 0; i < places.count; i++) {
+            struct sandbox *sandbox = &places.at[i];
+            if (sandbox->used && !sandbox->busy &&
+                now_ms - sandbox->touched_ms >= sandboxes->idle_ms[pool]) {
+                sandbox_remove(sandbox);
+            }
         }
     }
 }
 
-struct sandbox *sandboxes_take(struct sandboxes *sandboxes, uint64_t now_ms)
+struct sandbox *sandboxes_take(struct sandboxes *sandboxes, enum sandbox_pool pool, uint64_t now_ms)
 {
+    struct places places = places_of(sandboxes, pool);
     size_t i = 0;
-    while (i < SANDBOXES_MAX && sandboxes->at[i].used) {
+    while (i < places.count && places.at[i].used) {
         i++;
     }
-    struct sandbox *sandbox = i < SANDBOXES_MAX ? &sandboxes->at[i] : NULL;
+    struct sandbox *sandbox = i < places.count ? &places.at[i] : NULL;
     if (sandbox == NULL || !id_random(&sandbox->id)) {
         return NULL;
     }
+    sandbox->pool = pool;
     sandbox->used = true;
     sandbox->busy = true;
     sandbox->touched_ms = now_ms;
     return sandbox;
 }
 
-struct sandbox *sandboxes_find(struct sandboxes *sandboxes, struct text text)
+struct sandbox *sandboxes_of_client(struct sandboxes *sandboxes, const struct address *client)
 {
+    struct address room;
+    struct address owner;
+    struct text key = tally_client(client, &room);
+    struct places places = places_of(sandboxes, POOL_DEMO);
+    for (size_t i = 0; i < places.count; i++) {
+        struct sandbox *sandbox = &places.at[i];
+        if (sandbox->used && text_equal(tally_client(&sandbox->owner, &owner), key)) {
+            return sandbox;
+        }
+    }
+    return NULL;
+}
+
+struct sandbox *sandboxes_find(struct sandboxes *sandboxes, enum sandbox_pool pool,
+                               struct text text)
+{
+    struct places places = places_of(sandboxes, pool);
     struct id id;
     if (!id_parse(text, &id)) {
         return NULL;
     }
-    for (size_t i = 0; i < SANDBOXES_MAX; i++) {
-        struct sandbox *sandbox = &sandboxes->at[i];
+    for (size_t i = 0; i < places.count; i++) {
+        struct sandbox *sandbox = &places.at[i];
         if (sandbox->used && !sandbox->doomed && sandbox->id.word[0] == id.word[0] &&
             sandbox->id.word[1] == id.word[1]) {
             return sandbox;

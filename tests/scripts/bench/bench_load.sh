@@ -1,6 +1,7 @@
 #!/bin/sh
 # `weir bench load` against `weir serve`, RESP, HTTP and gRPC: one JSON object, a table, every request counted once; bad arguments
-# are refused with a word of what was expected. Times are not judged here.
+# are refused with a word of what was expected; progress on a terminal; what was counted until the server went away. Times are
+# not judged here.
 # test-timeout: 60
 set -eu
 export LC_ALL=C
@@ -50,6 +51,18 @@ for word in replies allowed denied errors lost unsent within p50 p90 p99 p99.9 m
     grep -Eq "^ *$word +[0-9]" "$dir/table" || die "no $word in the table"
 done
 
+# Progress is shown on a terminal only, and is gone at the end.
+if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1 </dev/null; then # where there are terminals
+    script -qec "'$weir' bench load --resp '$resp' --rate 500 --duration 600ms >'$dir/table'" /dev/null >"$dir/terminal" </dev/null
+    grep -Eq '[#.]+ +[0-9]+ %  [0-9]+ replies, [0-9]+/s' "$dir/terminal" || die "no bar: $(cat "$dir/terminal")"
+    grep -q "$(printf '\r\033\\[K')" "$dir/terminal" || die "the bar stays: $(cat -v "$dir/terminal")"
+    grep -Eq '^replies +[1-9]' "$dir/table" || die "no table beside the bar"
+    script -qec "'$weir' bench load --resp '$resp' --rate max --requests 30000 >'$dir/table'" /dev/null >/dev/null </dev/null
+    grep -Eq '^replies +30000 ' "$dir/table" || die "not every request was counted beside the bar"
+fi
+load --resp "$resp" --rate 500 --duration 300ms >"$dir/table" 2>"$dir/error"
+[ ! -s "$dir/error" ] || die "something on standard error where there is no terminal: $(cat "$dir/error")"
+
 refused() {
     rc=0
     load "$@" >/dev/null 2>"$dir/error" || rc=$?
@@ -80,7 +93,21 @@ rc=0
 load --resp unix:/nowhere/at/all 2>"$dir/error" || rc=$?
 [ "$rc" = 1 ] || die "nobody there: exit $rc instead of 1"
 
-kill -TERM "$pid"
-wait "$pid" || die "the server: exit $?"
+# The server goes away in the middle: exit 1, and the counts until then.
+denied() { rc=0; "$weir" check --peek --resp "$resp" api awaykey:000000000000 >/dev/null 2>&1 </dev/null || rc=$?; [ "$rc" = 4 ]; }
+load --resp "$resp" --rate 300 --keys 1 --duration 10min --connections 4 --threads 2 --json WEIR.CHECK api 'away{key}' \
+    >"$dir/load.json" 2>"$dir/error" &
+loading=$!
+until_true denied
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null || true
 pid=
+rc=0
+wait "$loading" || rc=$?
+[ "$rc" = 1 ] || die "the server went away: exit $rc instead of 1"
+grep -q "^weir bench load: $resp: .*; the counts are those until then" "$dir/error" || die "what is told: $(cat "$dir/error")"
+{ [ "$(value allowed)" = 3 ] && [ "$(value replies)" -gt 3 ]; } || die "the counts are lost: $(cat "$dir/load.json")"
+rc=0
+load --resp "$resp" --json >"$dir/load.json" 2>"$dir/error" || rc=$?
+{ [ "$rc" = 1 ] && [ ! -s "$dir/load.json" ]; } || die "counts of a server that was never there: $(cat "$dir/load.json")"
 echo "ok"

@@ -28,6 +28,9 @@ for command in replay simulate 'config check' 'config show' 'bench load'; do
     plain "$page1" | grep -q "^.SS weir $command" || die "weir $command is not in weir.1"
 done
 
+# A reader who looks for a command to copy finds it first.
+[ "$(sed -n 's/^\.SH //p' "$page1" | sed -n '1,3p' | tr '\n' ' ')" = "NAME SYNOPSIS EXAMPLES " ] || die "weir.1 does not begin with examples"
+
 # Every HTTP path of both listeners is explained.
 sed -n 's|^  "\(/[^"]*\)": {$|\1|p' "$WEIR_SOURCE_DIR/docs/reference/openapi.json" | sed 's|/{.*||' | sort -u >"$dir/paths"
 [ "$(wc -l <"$dir/paths")" -ge 20 ] || die "only $(wc -l <"$dir/paths") paths in openapi.json"
@@ -83,7 +86,7 @@ for header in weir weir_rules weir_fleet; do
 done
 
 # The lists for readers of the repository are those of this build.
-for list in metrics rules bounds; do
+for list in metrics rules bounds notices; do
     "$WEIR_BUILD_DIR/make_manual" "--$list" | diff -u "$WEIR_SOURCE_DIR/docs/reference/$list.md" - ||
         die "docs/reference/$list.md is old: run make reference"
 done

@@ -9,12 +9,14 @@ from running import tell
 
 
 class Page:
-    """The configuration and the rules as printed but for ports and for the patience of a busy machine."""
+    """The configuration and the rules as printed but for ports and for the patience of a busy machine. `login` replaces the
+    condition of the login limit."""
 
-    def __init__(self):
+    def __init__(self, login="{path: /login}"):
         with open(os.path.join(SOURCE, "docs/guide/gateways/envoy-ext-authz.md")) as f:
             blocks = dict(re.findall(r"^```(yaml.*?)\n(.*?)^```$", f.read(), re.S | re.M))
-        self.world, self.origin, self.port = World({}, rules=blocks["yaml"]), dodges.Origin(), free_port()
+        self.world = World({}, rules=blocks["yaml"].replace("{path: /login}", login))
+        self.origin, self.port = dodges.Origin(), free_port()
         self.weir_port = int(self.world.server.address("http").rsplit(":", 1)[1])
         ports = {"10000": self.port, "8080": self.weir_port, "9000": self.origin.port}
         config = re.sub(r"port_value: (\d+)", lambda m: "port_value: %d" % ports[m[1]], blocks["yaml envoy"])
@@ -40,6 +42,14 @@ def a_denied_client_gets_the_answer_of_weir():
 def no_request_gets_past_the_limits_of_the_page():
     p = Page()
     dodges.Attack(dodges.Front(("127.0.0.1", p.port), p.origin)).run()
+    p.close()
+
+
+def no_spelling_of_the_host_gets_past_a_limit_for_it():
+    p = Page(login="{path: /login, host: shop.example}")
+    attack = dodges.Attack(dodges.Front(("127.0.0.1", p.port), p.origin))
+    attack.names_of_the_host()
+    attack.done()
     p.close()
 
 

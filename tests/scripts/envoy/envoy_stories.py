@@ -278,7 +278,7 @@ limits:
   - {name: closed, when: {path: /closed, kind: a}, key: [], rate: 5/day, on_missing: deny, expose: true}
   - {name: nets, when: {ip: 10.0.0.0/8, kind: c}, key: [], rate: 5/day, on_missing: deny, expose: true}
   - {name: kinds, when: {kind: '*'}, key: [kind], rate: 5/day}
-  - {name: paid, key: [payer], cost: 'attribute:tokens', rate: 100/day}
+  - {name: paid, when: {payer: '*'}, key: [payer], cost: 'attribute:tokens', rate: 100/day}
 """
     w = World({}, rules=rules)
     w.expect("d", "path=/login, ip=192.0.2.1 -> OK: OK 4 of 5/DAY", "path=/login, ip=none -> OVER: OVER -",

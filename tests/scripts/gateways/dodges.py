@@ -2,8 +2,10 @@
 the gateway and weir run as the page prints them, an application of this module is behind them, and for each dodge the check
 is the same: what reaches the application as the limited endpoint has been counted by the limit.
 
-    python3 dodges.py FRONT ORIGIN [logins]     attacks the gateway at FRONT (HOST:PORT), or only its limit for /login; the
-                                                application listens at ORIGIN
+    python3 dodges.py FRONT ORIGIN [logins | strangers | hosts]
+
+attacks the gateway at FRONT (HOST:PORT); the application listens at ORIGIN. `logins`: only its limit for /login. `strangers`:
+the gateway knows no users. `hosts`: the limit is one for /login of shop.example alone, and only the host is spelled anew.
 
 The rule files of the pages have the same three limits: 5 a minute for each address at /login, for each user, and for each
 address at all paths. A dodge for /login is sent more often than the quota, then the plain request: together no more may
@@ -123,7 +125,7 @@ class Front:
         got = b""
         while True:
             head, end, rest = got.partition(b"\r\n\r\n")
-            code = int(head.split(b" ", 2)[1]) if end else 0
+            code = int(head.split(b" ", 2)[1]) if end and head.startswith(b"HTTP/") else 0  # HTTP/0.9 has no head
             if 100 <= code < 200:
                 got = rest
                 continue
@@ -190,6 +192,13 @@ def paths():
         "percent alone": b"/login?%", "percent alone in the path": b"/%/../login", "absolute": b"http://shop.example/login",
         "absolute without a path": b"http://shop.example?/login", "absolute, another host": b"http://free.example/login",
         "absolute https": b"https://shop.example/login", "other scheme": b"ftp://shop.example/login",
+        "absolute, scheme in upper case": b"HTTP://shop.example/login", "absolute without a host": b"http:///login",
+        "absolute, double slash": b"http://shop.example//login", "absolute with a user": b"http://u@shop.example/login",
+        "absolute, question for a host": b"http://?/login", "no authority": b"http:/login", "rootless": b"http:login",
+        "rootless with an authority": b"a:free://shop.example/login", "scheme in the query": b"/login?://free.example/free",
+        "scheme behind a query": b"login?://free.example/free", "rootless with a URL in the query": b"http:login?u=http://a/free",
+        "query alone": b"?/login", "asterisk": b"*/login",
+        "host as the path": b"//shop.example/../login", "two hosts": b"http://free.example/free://shop.example/../../login",
     }
     for name, target in spelled.items():
         yield Dodge(name, target)
@@ -224,6 +233,11 @@ def forged():
     for value in (b"free.example", b"{n}.example", b"", b"[::1", b"\xff", b"shop.example:8080", b"a b"):
         yield Dodge("forged X-Forwarded-Host: " + ascii(value), b"/login", b"X-Forwarded-Host: " + value)
         yield Dodge("Host: " + ascii(value), b"/login", host=[b"Host: " + value])
+    for value in (b"?", b"?{n}", b"shop.example?", b"shop.example?{n}", b"shop.example:80?", b"shop.example#", b"#", b"\\", b"@",
+                  b"shop.example\\free", b"free@shop.example", b"shop.example/free?", b"shop.example%2ffree%3f", b"shop.example,x"):
+        for target in (b"/login", b"http://shop.example/login"):
+            yield Dodge("Host: %s with %s" % (ascii(value), target.decode()), target, host=[b"Host: " + value])
+        yield Dodge("HTTP/1.0, Host: " + ascii(value), b"/login", version=b"HTTP/1.0", host=[b"Host: " + value])
     yield Dodge("X-Forwarded-Proto", b"/login", b"X-Forwarded-Proto: x{n}", b"X-Forwarded-Port: x", b"X-Forwarded-Server: x")
     yield Dodge("Host twice", b"/login", host=[b"Host: shop.example", b"Host: free.example"])
     yield Dodge("Host missing", b"/login", host=[])
@@ -272,8 +286,30 @@ def methods():
         yield Dodge("request in a chunk of a " + method.decode(), b"/login", b"Transfer-Encoding: chunked", method=method,
                     body=b"c8\r\n" + for_weir.ljust(200, b"\n") + b"\r\n0\r\n\r\n")
     yield Dodge("preflight", b"/login", b"Origin: https://a.example", b"Access-Control-Request-Method: POST", method=b"OPTIONS")
+    for version in (b"", b"HTTP/0.9", b"HTTP/1.2", b"HTTP/1.1 x", b"HTTP/1.1 ", b"http/1.1", b"HTTP/01.1", b"HTTP/2.0"):
+        yield Dodge("version " + repr(version), version=version, connection=b"close")
+        yield Dodge("nothing but the version " + repr(version), version=version, connection=None, host=[])
+    for method in (b"GET ", b"GET\t", b"\r\nGET", b"\n\nGET", b" GET", b"GET /free"):
+        yield Dodge("request line that begins with " + repr(method), method=method)
+    yield Dodge("line ends without CR", b"/login HTTP/1.1\nHost: shop.example\nX-Forwarded-For: 192.0.2.{n}\n\nGET /login")
     yield Dodge("folded field", b"/login", b"X-A: b\r\n c: d")
     yield Dodge("space before the colon", b"/login", b"X-Forwarded-For : 192.0.2.{n}")
+
+
+def hosts():
+    """Yields /login of shop.example with other spellings of the host, all of which servers take for it."""
+    for value in (b"shop.example", b"SHOP.Example", b"shop.example.", b"shop.example:80", b"shop.example:", b"shop.example:{n}",
+                  b"shop.example:x", b"shop.example:80:x", b"shop.example.:x", b"shop.example:80?", b"shop.example:\xff"):
+        yield Dodge("plain" if value == b"shop.example" else "Host: " + ascii(value), host=[b"Host: " + value])
+        yield Dodge("Host in the target: " + ascii(value), b"http://" + value + b"/login", host=[b"Host: " + value])
+    for value in ([b"Host: free.example"], [b"Host: {n}.example"], [b"Host:"], [], [b"Host: free.example?"]):
+        yield Dodge("absolute with %s" % value, b"http://shop.example/login", host=value)
+        yield Dodge("absolute in HTTP/1.0 with %s" % value, b"http://shop.example/login", host=value, version=b"HTTP/1.0")
+    for name in (b"X-Forwarded-Host", b"X-Original-Host", b"X-Host", b"X-Original-URL: http://free.example/login\r\nX-A"):
+        yield Dodge("forged " + name.decode(), b"/login", name + b": free.example")
+    yield Dodge("two hosts", host=[b"Host: shop.example", b"Host: free.example"])
+    yield Dodge("two hosts in one field", host=[b"Host: shop.example, free.example"])
+    yield Dodge("Host by Connection", connection=b"close, Host, X-Forwarded-Host")
 
 
 # ---- the checks ----
@@ -366,6 +402,10 @@ class Attack:
         for dodge in itertools.chain(paths(), forged(), methods()):
             self.past_the_login_limit(dodge)
 
+    def names_of_the_host(self):
+        for dodge in hosts():
+            self.past_the_login_limit(dodge)
+
     def done(self):
         print("%d checks of dodges, %d failed" % (self.tried, len(self.failures)), flush=True)
         assert not self.failures, "\n" + "\n".join(self.failures)
@@ -384,8 +424,14 @@ def address_of(text):
 
 if __name__ == "__main__":
     ATTACK = Attack(Front(address_of(sys.argv[1]), Origin(*address_of(sys.argv[2]))))
-    if sys.argv[3:] == ["logins"]:
+    if sys.argv[3:] == ["hosts"]:
+        ATTACK.front.clients = itertools.count(100000)  # other clients than those of the whole attack
+        ATTACK.names_of_the_host()
+        ATTACK.done()
+    elif sys.argv[3:]:
         ATTACK.logins()
+        if sys.argv[3] == "strangers":
+            ATTACK.invented_users_share_an_address()
         ATTACK.done()
     else:
         ATTACK.run()

@@ -199,6 +199,56 @@ static void beyond_the_64_busiest_limits_are_added_up(void **state)
     json_decref(sample);
 }
 
+/* It was added up with the others as long as these decided more. */
+static void a_limit_that_denies_is_named_among_busier_ones(void **state)
+{
+    static char rules[1 << 14];
+    static char body[1 << 15];
+    size_t n = (size_t)sprintf(rules, "limits:\n");
+    for (int i = 0; i < MANY; i++) {
+        n += (size_t)sprintf(rules + n, "  - {name: l%02d, key: [user], rate: %d/day}\n", i,
+                             i == MANY - 1 ? 1 : 9);
+    }
+    begin(rules);
+    n = (size_t)sprintf(body, "{\"requests\":[");
+    for (int i = 0; i < MANY; i++) { /* the last limit decides twice, the others thrice */
+        for (int k = 0; k < (i == MANY - 1 ? 2 : 3); k++) {
+            n += (size_t)sprintf(body + n, "%s{\"limit\":\"l%02d\",\"key\":\"x\"}",
+                                 i > 0 || k > 0 ? "," : "", i);
+        }
+    }
+    (void)sprintf(body + n, "]}");
+    admin_check_batch(world, body, &a);
+    assert_int_equal(a.status, 200);
+    json_t *sample = take();
+    expect_limit(sample, "l79", 1, 1, 0);
+    expect_limit(sample, "(others)", 3 * (MANY - SAMPLE_LIMITS), 0, 0);
+    json_decref(sample);
+}
+
+static void rates_are_of_about_the_last_ten_seconds(void **state)
+{
+    begin(
+        "limits: [{name: api, key: [user], rate: 1/day}, {name: calm, key: [user], rate: 9/h}]\n");
+    assert_null(limits_counted_find(&sampler.limits, "none"));
+    assert_true(limits_counted_find(&sampler.limits, "api")->decided_rate == 0);
+    for (int second = 0; second < 60; second++) { /* one is allowed, all others are denied */
+        check("api", "alice");
+        check("api", "alice");
+        json_decref(take());
+    }
+    const struct limit_counts *l = limits_counted_find(&sampler.limits, "api");
+    assert_true(l->denied_rate > 1.9 && l->denied_rate < 2);
+    assert_true(l->decided_rate >= l->denied_rate && l->decided_rate < 2.01);
+    assert_true(limits_counted_find(&sampler.limits, "calm")->decided_rate == 0);
+    double before = l->denied_rate;
+    for (int second = 0; second < 7; second++) {
+        json_decref(take());
+    }
+    l = limits_counted_find(&sampler.limits, "api");
+    assert_true(l->denied_rate > 0.45 * before && l->denied_rate < 0.55 * before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +257,8 @@ int main(void)
         cmocka_unit_test_teardown(a_limit_that_was_made_again_starts_at_nothing, end),
         cmocka_unit_test_teardown(no_sample_waits_for_a_reload, end),
         cmocka_unit_test_teardown(beyond_the_64_busiest_limits_are_added_up, end),
+        cmocka_unit_test_teardown(a_limit_that_denies_is_named_among_busier_ones, end),
+        cmocka_unit_test_teardown(rates_are_of_about_the_last_ten_seconds, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,15 +308,15 @@ static void an_idle_sandbox_ends(void **state)
     struct server_options options = {.sandbox_idle_ms = 1000};
     char text[33];
     assert_int_equal(sandboxes_create(&s, &options, NULL), 0);
-    struct sandbox *idle = sandboxes_take(s, 5000);
-    struct sandbox *busy = sandboxes_take(s, 5000);
+    struct sandbox *idle = sandboxes_take(s, POOL_OPERATORS, 5000);
+    struct sandbox *busy = sandboxes_take(s, POOL_OPERATORS, 5000);
     id_print(idle->id, text);
     sandboxes_expire(s, 9000); /* both are at work */
     sandbox_rest(idle, 9000);
     sandboxes_expire(s, 9999);
-    assert_ptr_equal(sandboxes_find(s, text_of(text)), idle);
+    assert_ptr_equal(sandboxes_find(s, POOL_OPERATORS, text_of(text)), idle);
     sandboxes_expire(s, 10000);
-    assert_null(sandboxes_find(s, text_of(text)));
+    assert_null(sandboxes_find(s, POOL_OPERATORS, text_of(text)));
     assert_true(busy->used);
     sandboxes_destroy(s);
 }

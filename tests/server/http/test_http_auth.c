@@ -160,6 +160,26 @@ static void the_host_is_the_forwarded_one_or_that_of_the_uri_or_our_own(void **s
     end();
 }
 
+static void a_host_that_gateways_read_in_different_ways_is_refused_or_the_same(void **state)
+{
+    static const char *const refused[] = {"a.example, b.example", "a.example?",   "a.example#x",
+                                          "u@a.example",          "a.example\\",  "a.example/x",
+                                          "a.example b.example",  "\"a.example\""};
+    char fields[128];
+    begin(NULL);
+    assert_status(auth("X-Original-URI: /host\r\nX-Forwarded-Host: a.example\r\n"), 200);
+    assert_status(auth("X-Original-URI: /host\r\nX-Forwarded-Host: a.example:x\r\n"), 429);
+    assert_status(auth("X-Original-URI: /host\r\nX-Forwarded-Host: a.example:8\"\r\n"), 429);
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        (void)snprintf(fields, sizeof fields, "X-Original-URI: /host\r\nX-Forwarded-Host: %s\r\n",
+                       refused[i]);
+        assert_status(auth(fields), 400);
+        assert_non_null(strstr(a.body, "expected a host"));
+    }
+    assert_status(auth("X-Original-URI: /host\r\nX-Forwarded-Host: b\xc3\xbc.example\r\n"), 200);
+    end();
+}
+
 /* A proxy passes on the fields that it does not write itself, with what a client put into them. */
 static void fields_that_describe_different_requests_are_refused(void **state)
 {
@@ -182,6 +202,26 @@ static void fields_that_describe_different_requests_are_refused(void **state)
     assert_status(auth("X-Original-URL: http://a.example:80/host\r\nX-Forwarded-Host: A.example\r\n"
                        "X-Original-URI: /host\r\nX-Forwarded-Uri:\r\n"),
                   200);
+    end();
+}
+
+/* ingress-nginx writes the client's Host into X-Original-URL as it is, and nginx lets a question mark
+ * pass there: what follows is a query for those who read the whole, and the path for the application. */
+static void a_host_that_would_hide_the_path_is_refused(void **state)
+{
+    static const char *const hosts[] = {"a.example?", "a.example?x=", "?", "a.example:80?", "a?b#"};
+    char fields[128];
+    begin(NULL);
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        (void)snprintf(fields, sizeof fields, "X-Original-URL: http://%s/ip\r\n", hosts[i]);
+        assert_status(auth(fields), 400);
+        assert_non_null(strstr(a.body, "expected a path after the host"));
+    }
+    assert_status(auth("X-Original-URL: http://a.example\r\n"),
+                  200); /* only a host is a whole URL */
+    assert_status(auth("X-Original-URL: http:///ip\r\n"), 200);
+    assert_status(auth("X-Original-URI: /ip?u=http://b.example?x\r\n"), 429);
+    assert_status(auth("X-Original-URI: ip?u=http://b.example/free\r\n"), 429);
     end();
 }
 
@@ -357,6 +397,8 @@ int main(void)
         cmocka_unit_test(the_method_is_that_of_the_client_not_of_the_proxy),
         cmocka_unit_test(the_host_is_the_forwarded_one_or_that_of_the_uri_or_our_own),
         cmocka_unit_test(fields_that_describe_different_requests_are_refused),
+        cmocka_unit_test(a_host_that_gateways_read_in_different_ways_is_refused_or_the_same),
+        cmocka_unit_test(a_host_that_would_hide_the_path_is_refused),
         cmocka_unit_test(attributes_come_from_fields_and_queries_as_the_rules_say),
         cmocka_unit_test(a_key_that_is_given_twice_or_after_too_many_parameters_is_refused),
         cmocka_unit_test(allow_lists_and_block_lists_count_here_too),

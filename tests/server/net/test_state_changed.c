@@ -35,8 +35,10 @@ static const char other_rules[] = "adhoc: {max_keys: 1k}\n"
 
 static int begin(void **state)
 {
-    threads_require(unsetenv("RUNTIME_DIRECTORY") == 0 && unsetenv("XDG_RUNTIME_DIR") == 0);
     server_program_init(&program, rules);
+    /* for the secret that the server makes */
+    threads_require(unsetenv("RUNTIME_DIRECTORY") == 0 &&
+                    setenv("XDG_RUNTIME_DIR", program.folder, 1) == 0);
     threads_require(server_program_start(&program));
     return 0;
 }
@@ -47,12 +49,13 @@ static int finish(void **state)
     return 0;
 }
 
-/* Returns the path of the file whose name begins so; NULL if there is none. */
-static const char *find_file(const char *beginning)
+/* Returns the path of the file in a folder of the server's whose name begins so; NULL if there is
+ * none. */
+static const char *find_file(const char *where, const char *beginning)
 {
     static char path[600];
     char folder[512];
-    (void)snprintf(folder, sizeof folder, "%s/state", program.folder);
+    (void)snprintf(folder, sizeof folder, "%s/%s", program.folder, where);
     DIR *dir = opendir(folder);
     struct dirent *entry;
     threads_require(dir != NULL);
@@ -66,16 +69,16 @@ static const char *find_file(const char *beginning)
 
 static const char *file_of(const char *beginning)
 {
-    const char *path = find_file(beginning);
+    const char *path = find_file("state", beginning);
     threads_require(path != NULL);
     return path;
 }
 
-/* The server has made a secret, whose file is in the state folder because there is no other. */
+/* The server has made a secret, whose file is in its runtime folder. */
 static void assert_secret_removed(void)
 {
-    assert_int_equal(server_program_logged(&program, "/state/admin-"), 1);
-    assert_null(find_file("admin-"));
+    assert_int_equal(server_program_logged(&program, "/weir/admin-"), 1);
+    assert_null(find_file("weir", "admin-"));
 }
 
 /* Asks for something that touches the file; the server may end meanwhile. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "common/folder.h"
+#include "server/admin/denied_log.h"
 #include "server/net/server_fleet.h"
 #include "support/engine/threads_run.h"
 #include "support/server/server_store.h"
@@ -56,6 +57,7 @@ void server_world_start_shared(struct server_world *w, const char *rules,
     server_world_set_time(w, midnight());
     o.clock = stand_still;
     o.clock_arg = &w->now_ns;
+    o.denied = denied_note;
     if (store != NULL) {
         o.fleet = store->fleet;
         w->server.fleet = fleet_serve(store->fleet);

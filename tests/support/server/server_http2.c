@@ -43,12 +43,16 @@ bool http2_begin(struct server_client *c, unsigned window)
     return server_send(c, hello, (size_t)(end - hello));
 }
 
-/* Puts HEADERS with fields that are not compressed. */
-static char *put_call(char *to, unsigned stream, const char *path)
+/* Puts HEADERS with fields that are not compressed; without a secret it is "". */
+static char *put_call(char *to, unsigned stream, const char *path, const char *secret)
 {
-    char fields[160];
+    char fields[224];
     int n = snprintf(fields, sizeof fields, "\x83\x86\x41\x01x\x44%c%s\x5f\x10%s",
                      (int)strlen(path), path, "application/grpc");
+    if (secret[0] != 0) {
+        n += snprintf(fields + n, sizeof fields - (size_t)n, "\x40\x0bweir-secret%c%s",
+                      (int)strlen(secret), secret);
+    }
     to = put_head(to, (size_t)n, HTTP2_HEADERS, END_HEADERS, stream);
     memcpy(to, fields, (size_t)n);
     return to + n;
@@ -56,8 +60,14 @@ static char *put_call(char *to, unsigned stream, const char *path)
 
 bool http2_begin_call(struct server_client *c, unsigned stream, const char *path)
 {
+    return http2_begin_secret_call(c, stream, path, "");
+}
+
+bool http2_begin_secret_call(struct server_client *c, unsigned stream, const char *path,
+                             const char *secret)
+{
     char frame[256];
-    return server_send(c, frame, (size_t)(put_call(frame, stream, path) - frame));
+    return server_send(c, frame, (size_t)(put_call(frame, stream, path, secret) - frame));
 }
 
 bool http2_call(struct server_client *c, unsigned stream, const char *path, struct text message)
@@ -66,12 +76,35 @@ bool http2_call(struct server_client *c, unsigned stream, const char *path, stru
     if (message.len > sizeof frames - 512) {
         return false;
     }
-    char *end = put_call(frames, stream, path);
+    char *end = put_call(frames, stream, path, "");
     end = put_head(end, message.len + 5, HTTP2_DATA, END_STREAM, stream);
     *end++ = 0;
     end = put_u32(end, (unsigned)message.len);
     memcpy(end, message.at, message.len);
     return server_send(c, frames, (size_t)(end - frames) + message.len);
+}
+
+bool http2_call_padded(struct server_client *c, unsigned stream, const char *path, unsigned bytes)
+{
+    static char frame[9 + 16384];
+    unsigned left = bytes + 5;
+    unsigned rest = bytes - 4; /* field 15, a text */
+    char *to = frame + 9;
+    bool goes_on = http2_begin_call(c, stream, path);
+    memset(frame, 0, sizeof frame);
+    to = put_u32(to + 1, bytes);
+    *to++ = 15 << 3 | 2;
+    *to++ = (char)(rest | 128);
+    *to++ = (char)(rest >> 7 | 128);
+    *to++ = (char)(rest >> 14);
+    while (goes_on && left > 0) {
+        unsigned n = left < 16384 ? left : 16384;
+        left -= n;
+        (void)put_head(frame, n, HTTP2_DATA, left == 0 ? END_STREAM : 0, stream);
+        goes_on = server_send(c, frame, 9 + n);
+        memset(frame + 9, 0, 9);
+    }
+    return goes_on;
 }
 
 bool http2_open_window(struct server_client *c, unsigned stream, unsigned bytes)

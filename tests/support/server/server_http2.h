@@ -30,8 +30,15 @@ bool http2_begin(struct server_client *c, unsigned window);
 /* Begins a call, with one message. Returns false if the server has closed the connection. */
 bool http2_call(struct server_client *c, unsigned stream, const char *path, struct text message);
 
+/* The same with a message of so many bytes, more than 16 KB, all in a field that no message has. */
+bool http2_call_padded(struct server_client *c, unsigned stream, const char *path, unsigned bytes);
+
 /* Begins a call without a message, which goes on. */
 bool http2_begin_call(struct server_client *c, unsigned stream, const char *path);
+
+/* The same with a Weir-Secret. */
+bool http2_begin_secret_call(struct server_client *c, unsigned stream, const char *path,
+                             const char *secret);
 
 /* Lets the stream, or the connection (stream 0), send more bytes. */
 bool http2_open_window(struct server_client *c, unsigned stream, unsigned bytes);

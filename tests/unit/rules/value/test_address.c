@@ -248,6 +248,25 @@ static void random_addresses_print_as_the_system_does_and_read_back(void **state
     }
 }
 
+static void a_port_alone_gets_the_address_of_this_machine(void **state)
+{
+    static const char *const others[] = {"",       ":",   "::6380",         "6380:",   "65536",
+                                         ":65536", "-1",  " 6380",          "6380 ",   "off",
+                                         "http",   "1.2", "127.0.0.1:6380", "[::]:80", ":off"};
+    char address[PORT_ADDRESS_MAX] = "before";
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        assert_false(port_complete(text_of(others[i]), address));
+        assert_string_equal(address, "before");
+    }
+    assert_true(port_complete(TEXT("6380"), address));
+    assert_string_equal(address, "127.0.0.1:6380");
+    assert_true(port_complete(TEXT(":0"), address));
+    assert_string_equal(address, "127.0.0.1:0");
+    assert_true(port_complete((struct text){"655359", 5}, address));
+    assert_string_equal(address, "127.0.0.1:65535");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +279,7 @@ int main(void)
         cmocka_unit_test(ipv6_is_printed_as_rfc_5952_says),
         cmocka_unit_test(texts_are_addresses_exactly_if_the_system_says_so),
         cmocka_unit_test(random_addresses_print_as_the_system_does_and_read_back),
+        cmocka_unit_test(a_port_alone_gets_the_address_of_this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

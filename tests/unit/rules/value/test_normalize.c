@@ -37,9 +37,16 @@ static void a_host_is_in_lower_case_without_port_and_root_dot(void **state)
     expect_host("[2001:DB8::1]:443", "[2001:db8::1]");
     expect_host("[2001:DB8::1]", "[2001:db8::1]");
     expect_host("2001:db8::1", "2001:db8::1");
+    expect_host("::ffff:192.0.2.1", "::ffff:192.0.2.1");
     expect_host("10.0.0.1:80", "10.0.0.1");
     expect_host("127.0.0.1", "127.0.0.1");
-    expect_host("example.com:https", "example.com:https");
+    expect_host("example.com:https", "example.com"); /* as nginx, which serves it */
+    expect_host("example.com:80:x", "example.com");
+    expect_host("example.com.:x", "example.com");
+    expect_host("example.com:?/", "example.com");
+    expect_host("face:80", "face");
+    expect_host("[2001:db8::1]:x", "[2001:db8::1]");
+    expect_host("[2001:db8::1", "[2001:db8::1");
 }
 
 /* What one server routes as another's name must not be another key. */
