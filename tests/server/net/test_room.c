@@ -244,6 +244,27 @@ static void the_oldest_of_the_address_that_has_most_makes_room(void **state)
     server_world_stop(&world);
 }
 
+/* A client that has asked before expects that a connection may end; one that is about to send its
+ * first request does not. They are fresh for 100 ms, so a busy machine gets several tries. */
+static void of_fresh_connections_those_that_have_asked_make_room_first(void **state)
+{
+    bool seen = false;
+    for (unsigned i = 0; i < 20 && !seen; i++) {
+        struct server_client c;
+        start_with(1, 4, 0);
+        hold(0, 4, PROTOCOL_RESP, 2, 1);
+        assert_string_equal(server_ask(&crowd[2], "PING"), "+PONG");
+        assert_string_equal(server_ask(&crowd[3], "PING"), "+PONG");
+        server_connect_from(&c, world.address, 3);
+        assert_string_equal(server_ask(&c, "PING"), "+PONG");
+        seen = is_over(&crowd[2], false) && !is_over(&crowd[0], false);
+        server_disconnect(&c);
+        let_go(4);
+        server_world_stop(&world);
+    }
+    assert_true(seen);
+}
+
 static void the_oldest_of_a_full_address_makes_room_for_its_next(void **state)
 {
     start_with(1, 100, 2);
@@ -432,6 +453,7 @@ int main(void)
         cmocka_unit_test(one_address_has_a_bound_on_the_admin_listener),
         cmocka_unit_test(four_addresses_that_fill_the_server_keep_nobody_out),
         cmocka_unit_test(the_oldest_of_the_address_that_has_most_makes_room),
+        cmocka_unit_test(of_fresh_connections_those_that_have_asked_make_room_first),
         cmocka_unit_test(the_oldest_of_a_full_address_makes_room_for_its_next),
         cmocka_unit_test(a_thread_without_idle_connections_asks_another),
         cmocka_unit_test(replies_that_are_not_fetched_keep_nobody_out),
