@@ -214,6 +214,7 @@ static void sandbox_asks(struct scene *s)
     struct server_options o = scene_options();
     scene_start(s, SCENE_RULES, &o);
     assert_true(make_sandbox(s, CROWD, id) / 100 == 2);
+    assert_non_null(strstr(a.body, "\"expires_in_s\":300")); /* SANDBOX_IDLE_MS */
     (void)snprintf(line, sizeof line, "POST /v1/sandbox/%s", id);
     for (unsigned more = 0; more < 2; more++) {
         char *to = stpcpy(body, "{\"asks\":[");
@@ -302,6 +303,12 @@ static void long_reply_of_a_job(struct scene *s)
     scene_stop(s);
 }
 
+static void sandbox_times(struct scene *s)
+{
+    sandbox_asks(s);
+    sandboxes(s);
+}
+
 /* ---- blocks ---- */
 
 /* Blocks keys until that is refused, or `n` are blocked. Returns how many. */
@@ -348,7 +355,7 @@ const struct driver drivers_operators[] = {
     {"server.h", "SERVER_STREAM_BYTES", stream_bytes, NULL, NULL},
     {"events.c", "TEXT_BYTES", long_events, NULL, NULL},
     {"sandboxes.h", "SANDBOXES_MAX", sandboxes, NULL, NULL},
-    {"sandboxes.h", "SANDBOX_IDLE_MS", sandboxes, NULL, NULL},
+    {"sandboxes.h", "SANDBOX_IDLE_MS", sandbox_times, NULL, NULL},
     {"sandboxes.h", "SANDBOX_ASKS_MAX", sandbox_asks, NULL, NULL},
     {"job.h", "JOBS_MAX", jobs, NULL, NULL},
     {"job.h", "JOB_REPLY_BYTES", long_reply_of_a_job, NULL, NULL},
