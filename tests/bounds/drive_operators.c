@@ -49,6 +49,9 @@ static void streams_of_roles(struct scene *s)
         open_stream(s, CROWD);
         assert_int_equal(status_of(&s->crowd[i]), 200);
     }
+    ask_stream(s, CROWD, "HEAD /v1/events HTTP/1.1\r\nHost: localhost\r\n" SECRET "\r\n");
+    assert_int_equal(status_of(&s->crowd[s->count - 1]), 200);
+    assert_int_equal(threads_get(streams_open(s)), SERVER_STREAMS); /* none made room for it */
     for (unsigned i = 0; i < 2 * SERVER_STREAMS; i++) {
         ask_stream(s, CROWD, STREAM SECRET "\r\n");
         int status = status_of(&s->crowd[s->count - 1]);
