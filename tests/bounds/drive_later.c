@@ -134,7 +134,7 @@ static void held(struct scene *s)
     scene_start(s,
                 "server: {hold_max: 1min}\n"
                 "limits: [{name: slow, when: {path: /slow}, key: [], algorithm: leaky_bucket,\n"
-                "          rate: 1/s, queue: 50},\n"
+                "          rate: 6/min, queue: 50},\n"
                 "         {name: api, key: [user], rate: 1000000/s, max_keys: 100}]",
                 &o);
     const struct worker *w = scene_worker(s);

@@ -64,6 +64,7 @@ static void json_values(struct scene *s)
     start(s);
     compose("{\"limit\":\"api\",\"key\":[", "1", ",", 2 * HTTP_JSON_VALUES, "]}");
     assert_int_equal(post(s, "POST /v1/check"), 400);
+    assert_non_null(strstr(a.body, "found too many values"));
     stop(s);
 }
 
@@ -116,6 +117,7 @@ static void rls_values(struct scene *s)
     compose("{\"domain\":\"d\",\"descriptors\":[{\"entries\":[", "1", ",",
             (CALL_MAX + 1) * (RLS_ENTRIES_MAX * 5 + 20) + 1, "]}]}");
     assert_int_equal(post(s, "POST /json"), 400);
+    assert_non_null(strstr(a.body, "found too many values"));
     stop(s);
 }
 

@@ -68,6 +68,8 @@ refuses server/net/c.h 'struct b_options {
 refuses server/net/c.h 'struct b_options {
     unsigned a_limit : 3;
 };' 'a_limit has no row'
+refuses server/net/c.c 'enum { PLACES = 4, CALLS_MAX = 5 };' 'CALLS_MAX has no row'
+refuses fleet/d.c 'static const unsigned most_bytes = 5;' 'most_bytes has no row'
 refuses server/net/c.c '/* after words */ #define BEHIND_MAX 5' 'BEHIND_MAX has no row'
 refuses server/bounds.def 'BOUND("a.h", GONE_MAX, 1, "things",' 'a.h has no GONE_MAX'
 refuses server/bounds.def 'BOUND_EXCEPTION("a.h", GONE_MS, "a pause")' 'a.h has no GONE_MS'

@@ -417,10 +417,10 @@ static void run_events(struct exchange *x)
     if (c->pending.count > 0) {
         http_reply_problem(x, 400,
                            "found an unanswered request, expected none before a stream of events");
+    } else if (text_is(x->request->method, "HEAD")) { /* takes no place, so none makes room */
+        reply_head(x);
     } else if (c->worker->counts.streams >= SERVER_STREAMS && !make_room(c, x->role)) {
         http_reply_problem(x, 503, "found 128 open streams of events, the most at once");
-    } else if (text_is(x->request->method, "HEAD")) {
-        reply_head(x);
     } else {
         tell_news(c->worker->events);
         reply_head(x);
