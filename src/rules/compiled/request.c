@@ -53,18 +53,6 @@ static int set_path(struct request *request, struct text value, struct weir_erro
     return 0;
 }
 
-/* Returns whether a host has only bytes that a name or an address may have. What others write there
- * is read in different ways: as a list, as a user before the host, or as the end of it. */
-static bool is_host(struct text host)
-{
-    size_t i = 0;
-    while (i < host.len && (unsigned char)host.at[i] > ' ' &&
-           strchr("\"#,/<>?@\\^`{|}\177", host.at[i]) == NULL) {
-        i++;
-    }
-    return i == host.len;
-}
-
 static int set_host(struct request *request, struct text value, struct weir_error *error)
 {
     if (value.len > HOST_MAX) {

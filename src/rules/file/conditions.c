@@ -60,21 +60,28 @@ static void add_network(struct condition_reading *c, struct text text, struct pl
     add(c, &value, place);
 }
 
-/* Warns of a method that is nearly one of the standard ones, and of a text that is no host. */
-static void suspect_value(struct condition_reading *c, struct text text, struct place place)
+/* Warns of a method that is nearly one of the standard ones. */
+static void suspect_method(struct condition_reading *c, struct text text, struct place place)
 {
     static const char *const methods[] = {"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
                                           "CONNECT", "OPTIONS", "TRACE", "PATCH"};
     struct suggestion s = suggest_begin(text);
     char found[QUOTE_MAX];
-    for (size_t i = 0; c->kind == ATTRIBUTE_METHOD && i < sizeof methods / sizeof *methods; i++) {
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) {
         suggest_offer(&s, methods[i]);
     }
     if (s.nearest != NULL && s.distance > 0) {
         warning(c->r->problems, place,
                 "found the method %s, which hardly any client sends; did you mean '%s'?",
                 quote(text, found), s.nearest);
-    } else if (c->kind == ATTRIBUTE_HOST && memchr(text.at, '/', text.len) != NULL) {
+    }
+}
+
+/* Warns of a text, as it is written, that is no host. */
+static void suspect_host(struct condition_reading *c, struct text text, struct place place)
+{
+    char found[QUOTE_MAX];
+    if (!is_host(text)) {
         warning(c->r->problems, place,
                 "found the host %s, which no request has, expected a name such as api.example",
                 quote(text, found));
@@ -99,14 +106,17 @@ static void add_text(struct condition_reading *c, struct text text, struct place
     if (c->kind == ATTRIBUTE_METHOD) {
         normalize_method(value.text, to);
         value.text.at = to;
+        if (value.kind == VALUE_EXACT) {
+            suspect_method(c, value.text, place);
+        }
     } else if (c->kind == ATTRIBUTE_HOST) {
+        if (value.kind == VALUE_EXACT) {
+            suspect_host(c, value.text, place);
+        }
         value.text = (struct text){to, normalize_host(value.text, to)};
     }
     if (c->kind == ATTRIBUTE_PATH) {
         foreign_path(c->r, text, place);
-    } else if (value.kind == VALUE_EXACT) {
-        /* Of a host the normal form lacks what comes after a colon, such as that of https://. */
-        suspect_value(c, c->kind == ATTRIBUTE_HOST ? text : value.text, place);
     }
     add(c, &value, place);
 }

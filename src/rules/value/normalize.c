@@ -63,6 +63,16 @@ size_t normalize_host(struct text from, char *to)
     return from.len;
 }
 
+bool is_host(struct text host)
+{
+    size_t i = 0;
+    while (i < host.len && (unsigned char)host.at[i] > ' ' &&
+           strchr("\"#,/<>?@\\^`{|}\177", host.at[i]) == NULL) {
+        i++;
+    }
+    return i == host.len;
+}
+
 static size_t address_bytes(const struct address *a, char *to)
 {
     size_t len = a->family == 4 ? 4 : 16;

@@ -41,4 +41,8 @@ void normalize_lower(struct text from, char *to);
  */
 size_t normalize_host(struct text from, char *to);
 
+/* Returns whether a host has only bytes that a name or an address may have. What others write there
+ * is read in different ways: as a list, as a user before the host, or as the end of it. */
+bool is_host(struct text host);
+
 #endif

@@ -3,6 +3,7 @@ import os, re, sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gateways"))
 import dodges
+import dodges_h2
 from envoy_real import Envoy, SOURCE, free_port, get
 from envoy_world import World
 from running import tell
@@ -42,6 +43,7 @@ def a_denied_client_gets_the_answer_of_weir():
 def no_request_gets_past_the_limits_of_the_page():
     p = Page()
     dodges.Attack(dodges.Front(("127.0.0.1", p.port), p.origin)).run()
+    dodges_h2.attack(dodges.Attack(dodges_h2.other_clients(("127.0.0.1", p.port), p.origin)))
     p.close()
 
 

@@ -8,6 +8,7 @@ import yaml
 from envoy_world import PATIENCE, World, write_all
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "gateways"))
 import dodges
+import dodges_h2
 from running import await_start, free_port, tell, until
 
 SOURCE = os.environ["WEIR_SOURCE_DIR"]
@@ -359,9 +360,9 @@ class Guide:
         self.envoy = Envoy(re.sub(r"(timeout\"?: \"?)0\.\d+s", r"\g<1>30s", config), self.world.folder, [ports[10000]])
         self.port = ports[10000]
 
-    def attack(self, origin):
+    def attack(self, origin, front=dodges.Front):
         minute = dict(window=60)
-        return dodges.Attack(dodges.Front(("127.0.0.1", self.port), origin), dodges.Quota(5, **minute),
+        return dodges.Attack(front(("127.0.0.1", self.port), origin), dodges.Quota(5, **minute),
                              address=dodges.Quota(60, **minute), ignore_case=True)
 
     def close(self):
@@ -390,6 +391,7 @@ def no_spelling_of_a_request_gets_past_the_limits_of_the_guide():
     origin = dodges.Origin()
     guide = Guide(origin.port)
     guide.attack(origin).run()
+    dodges_h2.attack(guide.attack(origin, dodges_h2.other_clients))
     guide.close()
 
 

@@ -336,13 +336,13 @@ class Attack:
         if failed:
             self.failures.append("%s: %s" % (name, " ".join(map(str, said))))
 
-    def past_the_login_limit(self, dodge):
+    def past_the_login_limit(self, dodge, plain=Dodge("plain")):
         client, began = self.front.client(), time.time()
         times = self.login.units + 1
         first, statuses = self.reached(b"/login", client, dodge, times)
-        then, plain = self.reached(b"/login", client, Dodge("plain"), times)
+        then, after = self.reached(b"/login", client, plain, times)
         self.note(dodge.name, first + then > self.login.most(began), first, "+", then, "of", self.login.units, "reached /login,",
-                  statuses, plain)
+                  statuses, after)
         self.note(dodge.name, dodge.name == "plain" and first < self.login.units, "only", first, "reached /login", statuses)
 
     def users_behind_one_address(self):

@@ -56,4 +56,4 @@ has_field retry-after
 stop_haproxy
 
 cp "$dir/weir.whole" "$dir/weir.lua"
-attack haproxy.md start_haproxy
+http2=yes attack haproxy.md start_haproxy

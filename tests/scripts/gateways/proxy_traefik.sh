@@ -30,7 +30,7 @@ is_routed() {
 }
 
 start_origin
-attack traefik.md start_traefik
+http2=yes attack traefik.md start_traefik
 for _ in 1 2 3 4 5 6; do ask 127.0.0.2 /login -H 'Host: shop.example'; done
 [ "$status" = 429 ] || die "not denied: $status"
 has_field retry-after

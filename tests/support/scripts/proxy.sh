@@ -184,10 +184,16 @@ check_keep_alive() {
 }
 
 # dodges NAME ARGUMENT...: sends every dodge to the proxy. The application is now that of dodges.py.
-dodges() {
-    attacked=$1
-    shift
-    python3 -B "$WEIR_SOURCE_DIR/tests/scripts/gateways/dodges.py" "$site" "$host:9000" "$@" >"$dir/dodges.err" 2>&1 ||
+dodges() { send_dodges dodges.py "$@"; }
+
+# dodges_h2 NAME: the same in HTTP/2, for proxies that take it without TLS
+dodges_h2() { send_dodges dodges_h2.py "$@"; }
+
+send_dodges() {
+    program=$1
+    attacked=$2
+    shift 2
+    python3 -B "$WEIR_SOURCE_DIR/tests/scripts/gateways/$program" "$site" "$host:9000" "$@" >"$dir/dodges.err" 2>&1 ||
         die "$attacked: a client gets past its limits"
     cat "$dir/dodges.err"
 }
@@ -208,7 +214,7 @@ check_strangers() {
 }
 
 # attack DOCUMENT COMMAND...: the recipe with the rule file and the options that the document prints, or with $options
-# instead of these, and every dodge. The command starts the proxy.
+# instead of these, and every dodge; with $http2, in HTTP/2 too. The command starts the proxy.
 attack() {
     document=$1
     shift
@@ -221,5 +227,6 @@ attack() {
     check_strangers
     "$@"
     dodges "$document"
+    [ -z "${http2-}" ] || dodges_h2 "$document"
     attack_hosts "$document"
 }

@@ -49,6 +49,20 @@ static void a_host_is_in_lower_case_without_port_and_root_dot(void **state)
     expect_host("[2001:db8::1", "[2001:db8::1");
 }
 
+static void what_servers_read_in_different_ways_is_no_host(void **state)
+{
+    static const char *const hosts[] = {"a.example",        "a_b", "[2001:db8::1]",
+                                        "\xc3\xbc.example", "",    "a~%2e!"};
+    static const char others[] = "\"#,/<>?@\\^`{|}\177 \t\r\n\1";
+    for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {
+        assert_true(is_host(text_of(hosts[i])));
+    }
+    for (size_t i = 0; i < sizeof others; i++) { /* with the NUL */
+        const char host[] = {'a', others[i], 'b'};
+        assert_false(is_host((struct text){host, sizeof host}));
+    }
+}
+
 /* What one server routes as another's name must not be another key. */
 static void a_normal_host_is_normal_again(void **state)
 {
@@ -131,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_kind_of_an_attribute_is_in_its_name),
         cmocka_unit_test(a_host_is_in_lower_case_without_port_and_root_dot),
+        cmocka_unit_test(what_servers_read_in_different_ways_is_no_host),
         cmocka_unit_test(a_normal_host_is_normal_again),
         cmocka_unit_test(a_method_is_in_upper_case),
         cmocka_unit_test(a_value_of_each_kind_has_one_form),
