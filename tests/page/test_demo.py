@@ -1,7 +1,7 @@
 """The demo: what anybody may play with on the page of `weir serve --demo`, and how the playground looks then."""
 # test-labels: nosan
 # test-timeout: 300
-import re, sys
+import http.client, json, re, sys
 from browser import Browser, link, serve, stories, until
 from selenium.webdriver.common.keys import Keys
 
@@ -125,6 +125,36 @@ def another_page_of_the_address_takes_the_sandbox_until_somebody_calls_again():
     B.click(BOB + " .spend")
     until("it begins again with that call", lambda: B.value(BOB, "allowed") == 1 and B.value(BOB, "remaining") == 9)
     assert "Another page" not in B.text()
+    B.check(S, network=True)
+
+
+def ask_from(address, method, path, body=None):
+    connection = http.client.HTTPConnection(S.address("admin"), timeout=60, source_address=(address, 0))
+    connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    return answer.status, json.loads(text) if text else None
+
+
+def a_fifth_viewer_is_told_and_plays_when_a_place_is_free():
+    play()
+    B.view("live")  # leaves its place
+    others = ["127.0.0.%d" % n for n in range(2, 6)]
+    made = {}
+
+    def taken():
+        made.update({a: ask_from(a, "POST", "/v1/demo", {"scenario": "all"}) for a in others})
+        return all(status == 201 for status, _ in made.values())
+
+    until("the places are taken", taken)
+    B.view("play")
+    B.sees("all 4 places of the demo are taken")
+    assert ask_from(others[0], "DELETE", "/v1/demo/" + made[others[0]][1]["sandbox"])[0] == 204
+    until("it plays", lambda: B.value(".play-card", "quota") == 10)
+    assert "places of the demo" not in B.text()
+    for address in others[1:]:
+        ask_from(address, "DELETE", "/v1/demo/" + made[address][1]["sandbox"])
     B.check(S, network=True)
 
 
