@@ -52,27 +52,6 @@ def no_view_has_a_serious_finding_light_or_dark():
     assert found == [], "\n".join(found)
 
 
-def notices_of_each_severity_have_no_serious_finding():
-    s = serve("--store", "redis://127.0.0.1:%d" % free_port(), rules="limits: [{name: api, key: [user], rate: 5/min}]\n")
-    B.open(link(s))
-    B.driver.refresh()
-    until("a critical one", lambda: B.text("#notices .bad"))
-    subprocess.run([WEIR, "ctl", "--admin", s.address("admin"), "mode", "shadow"], env={"WEIR_ADMIN_SECRET": SECRET}, check=True,
-                   stdout=subprocess.DEVNULL)
-    until("a warning", lambda: B.text("#notices .warn"))
-    found = []
-    for dark in (False, True):
-        for width in (390, 1440):
-            B.resize(width, 900)
-            B.scheme(dark, still=True)
-            found += findings("notices, %s, %d" % ("dark" if dark else "light", width))
-    B.open("about:blank")
-    B.resize(1280, 900)
-    B.scheme(False)
-    s.stop()
-    assert found == [], "\n".join(found)
-
-
 def the_demo_has_no_serious_finding_without_a_secret_narrow_or_wide():
     server = serve("--demo")
     found = []
@@ -97,6 +76,27 @@ def the_demo_has_no_serious_finding_without_a_secret_narrow_or_wide():
             found += findings("sign in, %d, %s" % (width, "dark" if dark else "light"))
             B.js("document.querySelector('dialog button').click()")
     server.stop()
+    assert found == [], "\n".join(found)
+
+
+def notices_of_each_severity_have_no_serious_finding():
+    s = serve("--store", "redis://127.0.0.1:%d" % free_port(), rules="limits: [{name: api, key: [user], rate: 5/min}]\n")
+    B.open(link(s))
+    B.driver.refresh()
+    until("a critical one", lambda: B.text("#notices .bad"))
+    subprocess.run([WEIR, "ctl", "--admin", s.address("admin"), "mode", "shadow"], env={"WEIR_ADMIN_SECRET": SECRET}, check=True,
+                   stdout=subprocess.DEVNULL)
+    until("a warning", lambda: B.text("#notices .warn"))
+    found = []
+    for dark in (False, True):
+        for width in (390, 1440):
+            B.resize(width, 900)
+            B.scheme(dark, still=True)
+            found += findings("notices, %s, %d" % ("dark" if dark else "light", width))
+    B.open("about:blank")
+    B.resize(1280, 900)
+    B.scheme(False)
+    s.stop()
     assert found == [], "\n".join(found)
 
 
