@@ -21,8 +21,8 @@ build: ## build the library and the program (build/weir)
 	@scripts/setup build
 	@$(call make_preset,release,build,all)
 
-run: build ## start the server with example rules (ARGS=... for its options), until it is interrupted
-	@build/weir serve $(ARGS) </dev/null
+run: build ## start the server with example rules and the demo (ARGS=... for its options), until it is interrupted
+	@build/weir serve --demo $(ARGS) </dev/null
 
 test: ## build and run every test; ends with "N passed, N failed"
 	@scripts/setup build test $(MACHINES)
@@ -93,10 +93,11 @@ openapi: build ## write docs/reference/openapi.json anew, after operations or op
 proto: build ## write proto/weir/v1/limiter.proto anew, after operations have changed
 	@build/make_manual --proto >proto/weir/v1/limiter.proto
 
-reference: build ## write docs/reference/{metrics,rules,bounds}.md anew, after metrics, keys of the rule file or bounds have changed
+reference: build ## write docs/reference/{metrics,rules,bounds,notices}.md anew, after metrics, keys of the rule file, bounds or notices have changed
 	@build/make_manual --metrics >docs/reference/metrics.md
 	@build/make_manual --rules >docs/reference/rules.md
 	@build/make_manual --bounds >docs/reference/bounds.md
+	@build/make_manual --notices >docs/reference/notices.md
 
 schema: build ## write schema/weir.schema.json anew, after keys of the rule file have changed
 	@build/make_manual --schema >schema/weir.schema.json

@@ -3,7 +3,7 @@
 import { api } from "./api.js";
 import { feed } from "./feed.js";
 import { ask, badge, code, empty, field, fill, h, linkCommand, needsSecret, toast } from "./dom.js";
-import { clock } from "./format.js";
+import { clock, when } from "./format.js";
 
 const VIEWS = [
     { name: "live", title: "Live", load: () => import("./live.js") },
@@ -132,6 +132,32 @@ function showState() {
     }
     banner.hidden = !words;
     document.body.classList.toggle("stale", feed.state === "gone");
+    showNotices();
+}
+
+// ---- notices ------------------------------------------------------------
+
+const SEVERITIES = { critical: "bad", warning: "warn" };
+
+// "Store away since 20:51:22: login denies all", then why, for the role admin, and what to do. Between backquotes is code.
+function noticeItem(notice) {
+    const since = notice.since_ms === null ? "" : ` since ${when(notice.since_ms)}`;
+    const act = notice.act.split("`").map((text, i) => (i % 2 ? code(text) : text));
+    return h("li", { class: SEVERITIES[notice.severity] ?? "warn", "data-notice": notice.name },
+        badge(SEVERITIES[notice.severity] ?? "warn", notice.severity),
+        h("span", {}, h("b", {}, `${notice.title}${since}: ${notice.text}.`), " ", notice.why && h("span", { class: "why" }, notice.why, " "), h("span", { class: "act" }, act)));
+}
+
+// A server that does not answer has no notices: what it said last may be over. The elements change only with the texts, so
+// that a screen reader reads what is new.
+function showNotices() {
+    const box = byId("notices");
+    const shown = feed.state === "gone" || feed.state === "refused" ? [] : feed.notices;
+    const key = JSON.stringify(shown);
+    if (box.dataset.key !== key) {
+        box.dataset.key = key;
+        fill(box, shown.length > 0 && h("ul", {}, shown.map(noticeItem)));
+    }
 }
 
 function showSample() {
@@ -232,6 +258,7 @@ function start() {
         openView();
     });
     feed.on("refused", () => toast(`The server no longer knows this secret. Run ${linkCommand()} for a new link.`, "bad"));
+    feed.on("notices", showNotices);
     feed.on("history", () => {
         showSample();
         openView();

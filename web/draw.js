@@ -90,26 +90,35 @@ function runs(at, values) {
     return run.length ? [...found, run] : found;
 }
 
-function stripes(c, ink) {
+const rising = (t) => [-6, 0, 6].forEach((x) => (t.moveTo(x, 6), t.lineTo(x + 6, 0)));
+const falling = (t) => [-6, 0, 6].forEach((x) => (t.moveTo(x, 0), t.lineTo(x + 6, 6)));
+
+// What is drawn into a tile of 6 by 6, which fills an area again and again. style.css has the same for legends.
+const PATTERNS = {
+    stripes: rising,
+    back: falling,
+    cross: (t) => (rising(t), falling(t)),
+    bars: (t) => (t.moveTo(0, 3), t.lineTo(6, 3)),
+    dots: (t) => [[0, 1.5], [3, 4.5]].forEach(([x, y]) => (t.moveTo(x, y), t.lineTo(x + 2, y))),
+};
+
+function pattern(c, paint, ink) {
     const tile = document.createElement("canvas");
     tile.width = tile.height = 6;
     const t = tile.getContext("2d");
     t.strokeStyle = ink;
     t.lineWidth = 1.5;
     t.beginPath();
-    for (const x of [-6, 0, 6]) {
-        t.moveTo(x, 6);
-        t.lineTo(x + 6, 0);
-    }
+    paint(t);
     t.stroke();
     return c.createPattern(tile, "repeat");
 }
 
-// How the area of a series is filled: faint, solid or striped, so that series differ in more than their colour.
+// How the area of a series is filled: faint, solid or with a pattern, so that series differ in more than their colour.
 function areaInk(c, series, height) {
     const ink = colour(series.colour);
-    if (series.fill === "stripes") {
-        return stripes(c, ink);
+    if (PATTERNS[series.fill]) {
+        return pattern(c, PATTERNS[series.fill], ink);
     }
     if (series.fill === "solid") {
         return `${ink}c8`;
@@ -176,7 +185,7 @@ const plain = (text) => text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\
 const STEPS_S = [10, 15, 30, 60, 120, 180, 300, 600];
 
 /*
- * A chart. series: [{name, colour: "--variable", fill: "fade"|"solid"|"stripes"}]; set() gives their values. log: a scale by
+ * A chart. series: [{name, colour: "--variable", fill: "fade"|"solid"|a pattern}]; set() gives their values. log: a scale by
  * powers of ten, and lines instead of areas. format: of values. rem: height in root sizes.
  */
 export function timeChart({ label, series, format = count, log = false, least = 10, rem = 15 }) {

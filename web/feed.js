@@ -1,7 +1,7 @@
 // One stream of events for the whole page: the samples of the last 15 minutes, what has happened, and whether the server
 // answers. The past comes from /v1/history at each connection, so that a gap closes by itself; then /v1/events goes on.
 //
-// Listeners: state, history (all samples are new), sample, event, top.
+// Listeners: state, history (all samples are new), sample, event, top, notices.
 
 import { api } from "./api.js";
 
@@ -18,7 +18,8 @@ const BACKOFF_MS = [500, 1000, 2000, 4000];
 class Feed {
     samples = [];
     events = [];
-    top = null;
+    notices = []; // what operators must know at once, the worst first
+    tops = null; // the keys that were denied most, for 1, 5 and 15 minutes
     version = "";
     // connecting, live, gone (no answer), refused (401, 403), full (too many streams), paused (the tab is hidden)
     state = "connecting";
@@ -50,7 +51,11 @@ class Feed {
 
     start() {
         document.addEventListener("visibilitychange", () => this.#visible());
-        api.addEventListener("secret", () => this.restart());
+        api.addEventListener("secret", () => {
+            this.notices = []; // they may have words that the new role must not see
+            this.#tell("notices");
+            this.restart();
+        });
         this.#visible();
     }
 
@@ -158,8 +163,11 @@ class Feed {
         } else if (name === "event") {
             this.events = [...this.events, data].slice(-EVENTS_MAX);
             this.#tell("event", data);
+        } else if (name === "notices") {
+            this.notices = data.notices;
+            this.#tell("notices");
         } else if (name === "top") {
-            this.top = data.denied;
+            this.tops = data.tops;
             this.#tell("top");
         } else if (name === "dropped") {
             this.why = data?.why ?? "";

@@ -1,10 +1,11 @@
 // The live view: what the server decides now, and over the last 15 minutes. Counts need the role check, or none; keys, rules
 // and messages need the admin secret.
 
+import { deniedOf, deniedSeries, namedSeries, reasonsOf, topDenied } from "./denied.js";
 import { feed, samplesOf } from "./feed.js";
 import { ALL, limitsTable } from "./limits.js";
 import { timeChart } from "./draw.js";
-import { cutRules, requestFor, valueOf } from "./rules.js";
+import { cutRules, valueOf } from "./rules.js";
 import { badge, bar, code, empty, fill, h, linkCommand, panel, segmented, setText, table } from "./dom.js";
 import { bytes, clock, count, exact, micros, percent, plural, when, words } from "./format.js";
 
@@ -14,7 +15,6 @@ const ALLOW = { name: "allowed", colour: "--allow", fill: "fade" };
 const DENY = { name: "denied", colour: "--deny", fill: "solid" };
 const SHADOW = { name: "shadow", colour: "--shadow", fill: "stripes" };
 const FAILED = { name: "errors", colour: "--shadow", fill: "stripes" };
-const REQUESTS = [ALLOW, DENY, FAILED];
 const DECISIONS = [ALLOW, DENY, SHADOW];
 const LATENCY = [
     { name: "p50", colour: "--p50" },
@@ -22,15 +22,21 @@ const LATENCY = [
     { name: "p99.9", colour: "--p999" },
 ];
 
-const requestsOf = (sample) => [sample.requests.allow, sample.requests.deny, sample.requests.error + sample.requests.overload];
-const decisionsOf = (sample, name) => sample.limits[name] ?? [0, 0, 0];
+// What is allowed, what is denied by reason, and errors or what a limit in shadow mode would have denied: of all requests, or
+// of a limit's decisions.
+function shareOf(sample, limit, series) {
+    const { allow, deny, error, overload } = sample.requests;
+    const [allowed, denied, last] = limit === ALL ? [allow, deny, error + overload] : sample.limits[limit] ?? [0, 0, 0];
+    return [allowed, ...deniedOf(denied, reasonsOf(sample, limit), series), last];
+}
+
 const latencyOf = ({ latency_us: l }) => (l ? [l.p50, l.p99, l.p999] : [null, null, null]);
 
-// The samples of the last `seconds` as columns: one array of times, one of values for each series.
-function columns(seconds, pick) {
+// The samples of the last `seconds` as columns: one array of times, one of values for each of so many series.
+function columns(seconds, pick, series = 3) {
     const { samples, ...times } = samplesOf(seconds);
     const rows = samples.map(pick);
-    return { ...times, values: [0, 1, 2].map((k) => rows.map((row) => row[k])) };
+    return { ...times, values: Array.from({ length: series }, (_, k) => rows.map((row) => row[k])) };
 }
 
 const sum = (values) => values.reduce((a, b) => a + (b ?? 0), 0);
@@ -89,23 +95,31 @@ function tiles() {
 const marksOf = () => feed.events.filter((e) => e.kind !== "limit").map((e) => ({ at: e.at_ms, text: e.text ? `${e.kind}: ${e.text}` : e.kind, bad: e.kind === "reload failed" }));
 
 function traffic(choice) {
-    const chart = timeChart({ label: "Requests per second", series: REQUESTS });
+    const chart = timeChart({ label: "Requests per second", series: [] });
     const all = h("button", { type: "button", class: "small", hidden: true, onclick: () => choice.choose(ALL) }, "All requests");
     const none = h("p", { class: "note" }, "No request has come yet. To send one, from a terminal: ", code("weir ask path=/search/cats user=alice"));
     const box = panel("Requests per second", { actions: [all] }, h("div", { class: "panel-body" }, chart.element, none));
     const heading = box.querySelector("h2");
-    let shown = ALL;
+    let shown = null; // what the series are of
+    let reasons = [];
+
+    function choose() {
+        const of = choice.limit;
+        reasons = deniedSeries(samplesOf(choice.seconds).samples.map((s) => reasonsOf(s, of)));
+        const now = [of, ...reasons.map((series) => series.name)].join("\n");
+        if (shown !== now) {
+            shown = now;
+            const label = of === ALL ? "Requests per second" : `${of}: decisions per second`;
+            setText(heading, label);
+            chart.setSeries([ALLOW, ...namedSeries(reasons), of === ALL ? FAILED : SHADOW], label);
+            all.hidden = of === ALL;
+        }
+    }
 
     function update() {
-        if (shown !== choice.limit) {
-            shown = choice.limit;
-            const label = shown === ALL ? "Requests per second" : `${shown}: decisions per second`;
-            setText(heading, label);
-            chart.setSeries(shown === ALL ? REQUESTS : DECISIONS, label);
-            all.hidden = shown === ALL;
-        }
+        choose();
         none.hidden = none.hidden || feed.samples.some((s) => Object.values(s.requests).some((n) => n > 0));
-        chart.set({ ...columns(choice.seconds, shown === ALL ? requestsOf : (s) => decisionsOf(s, shown)), marks: marksOf() });
+        chart.set({ ...columns(choice.seconds, (s) => shareOf(s, choice.limit, reasons), reasons.length + 2), marks: marksOf() });
     }
     return { element: box, update, close: chart.close };
 }
@@ -186,41 +200,6 @@ function happened(admin) {
 
 // ---- with the admin secret ------------------------------------------------
 
-// `known` gives the rules, from which a request with the key is made: here the limit and the text of the key are known alone.
-function topDenied(known) {
-    const view = table("Keys that were denied most", [["Key"], ["Limit"], ["Denied", "num"]]);
-    const none = empty("No key has been denied");
-    const box = panel("Denied most", { note: "since the start, estimated" }, none, h("div", { class: "tall" }, view.element));
-    const rows = [];
-    // Rows are changed in place, so that a link keeps the focus.
-    const row = (n) => {
-        const link = h("a");
-        const level = bar("Share of the most", "bad");
-        const [limit, denied] = [h("td"), h("td", { class: "num" })];
-        rows[n] ??= { element: h("tr", {}, h("td", { class: "key" }, link, level.element), limit, denied), link, level, limit, denied };
-        return rows[n];
-    };
-    function update() {
-        const list = (feed.top ?? []).slice(0, 20);
-        none.hidden = list.length > 0;
-        view.element.hidden = list.length === 0;
-        const shown = list.map((item, n) => {
-            const r = row(n);
-            setText(r.link, item.key);
-            r.link.href = `#/keys?${requestFor(known().get(item.limit), item.key)}`;
-            setText(r.limit, item.limit);
-            setText(r.denied, exact(item.count));
-            r.denied.title = item.error ? `at most ${exact(item.error)} too many` : "";
-            r.level.set(item.count / (list[0].count || 1), exact(item.count));
-            return r.element;
-        });
-        if (shown.length !== view.body.children.length) {
-            fill(view.body, shown);
-        }
-    }
-    return { element: box, updateTop: update };
-}
-
 function rules(api) {
     const body = h("div", { class: "rules" });
     const box = panel("Rules in effect", {}, body);
@@ -273,7 +252,7 @@ export function open(main, api) {
     const charts = [traffic(choice), latency(choice)];
     const table = limitsTable(choice, api, admin, DECISIONS);
     const file = admin && rules(api);
-    const secret = admin ? [topDenied(file.known), file] : [];
+    const secret = admin ? [topDenied(choice, file.known), file] : [];
     const side = [server(), happened(admin)];
     const parts = [now, ...charts, table, ...secret, ...side];
     const place = (name, list) => h("div", { class: name }, list.map((part) => part.element));

@@ -6,7 +6,7 @@
  *     make_manual docs/man/weir.yaml.5.in >weir.yaml.5
  *     make_manual include/weir.h >weir.3
  *     make_manual --schema >schema/weir.schema.json     (also --openapi, --proto, --metrics, --rules,
- *                                                             --bounds)
+ *                                                             --bounds, --notices)
  */
 #include <jansson.h>
 #include <stdio.h>
@@ -214,9 +214,10 @@ static char *(*maker_of(const char *option))(void)
     static const struct {
         const char *option;
         char *(*make)(void);
-    } makers[] = {{"--openapi", openapi_text},  {"--schema", schema_text},
-                  {"--proto", proto_text},      {"--metrics", reference_metrics},
-                  {"--rules", reference_rules}, {"--bounds", reference_bounds}};
+    } makers[] = {{"--openapi", openapi_text},     {"--schema", schema_text},
+                  {"--proto", proto_text},         {"--metrics", reference_metrics},
+                  {"--rules", reference_rules},    {"--bounds", reference_bounds},
+                  {"--notices", reference_notices}};
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
         if (strcmp(option, makers[i].option) == 0) {
             return makers[i].make;

@@ -223,3 +223,22 @@ double json_number(const json_t *object, const char *name)
 {
     return json_number_value(json_object_get(object, name));
 }
+
+/* ---- keys that are denied most ---- */
+
+const char *const admin_minutes[] = {"1", "5", "15", NULL};
+
+/* The default is not named: servers before 0.3 know no other time. */
+void admin_put_top(char *target, size_t size, int minutes, uint64_t n)
+{
+    char of[32] = "";
+    char so_many[32] = "";
+    if (minutes != ADMIN_MINUTES_DEFAULT) {
+        (void)snprintf(of, sizeof of, "?minutes=%s", admin_minutes[minutes]);
+    }
+    if (n > 0) {
+        (void)snprintf(so_many, sizeof so_many, "%sn=%llu", of[0] != 0 ? "&" : "?",
+                       (unsigned long long)n);
+    }
+    (void)snprintf(target, size, "/v1/top%s%s", of, so_many);
+}

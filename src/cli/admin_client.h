@@ -22,6 +22,15 @@
     "file with a secret of the server in its first line; default WEIR_ADMIN_SECRET, or the one "   \
     "that the server has made"
 
+/* The values of --minutes, the time of a list of the keys that were denied most, and its help. */
+extern const char *const admin_minutes[];
+#define ADMIN_MINUTES_DEFAULT 2 /* the index of 15 */
+#define ADMIN_MINUTES_HELP                                                                         \
+    "the time for which the keys that were denied most are listed: 1, 5 or 15 minutes; default 15"
+
+/* Writes the target that asks for n of these keys; 0: as many as the server chooses. */
+void admin_put_top(char *target, size_t size, int minutes, uint64_t n);
+
 /* A link to the admin listener with a secret in the part that browsers do not send: printf(3) with
  * "s" if it speaks TLS, otherwise "". */
 #define ADMIN_LINK "http%s://%s/#secret=%s"

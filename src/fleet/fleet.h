@@ -87,6 +87,10 @@ int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *quest
 
 /* ---- for metrics ---- */
 
+/* Returns the Unix time, in seconds, at which the own certificate ends that the next connection uses:
+ * files that have changed are read. 0: there is none. */
+int64_t fleet_tls_expires(struct weir_fleet *fleet);
+
 /* Writes why certificates that have changed are not used; text "": they are. */
 void fleet_tls_trouble(const struct weir_fleet *fleet, struct weir_error *error);
 

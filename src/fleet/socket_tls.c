@@ -24,21 +24,39 @@ int fleet_tls_open(struct weir_fleet *f, struct weir_error *error)
     return e == 0 || e == WEIR_EINVAL || e == WEIR_ENOMEM ? e : WEIR_EIO;
 }
 
-/* Returns a session with the certificates as they are now in the files. If these are bad, the ones
- * that were read before stay in use. */
-static struct tls_session *open_session(struct weir_fleet *f, const char *name)
+/* Reads the certificates if their files have changed. If these are bad, the ones that were read
+ * before stay in use. The caller holds the lock. */
+static void renew(struct weir_fleet *f)
 {
     struct weir_error error = {0};
-    (void)pthread_mutex_lock(&f->tls_lock);
     int e = tls_context_renew(&f->tls, &error);
     if (e != 0) {
         f->tls_trouble = e < 0 ? error : (struct weir_error){0};
     }
+}
+
+/* Returns a session with the certificates as they are now in the files. */
+static struct tls_session *open_session(struct weir_fleet *f, const char *name)
+{
+    (void)pthread_mutex_lock(&f->tls_lock);
+    renew(f);
     struct tls_context *context = tls_context_ref(f->tls);
     (void)pthread_mutex_unlock(&f->tls_lock);
     struct tls_session *session = tls_session_create(context, name);
     tls_context_unref(context);
     return session;
+}
+
+int64_t fleet_tls_expires(struct weir_fleet *fleet)
+{
+    if (!fleet->url.tls) {
+        return 0;
+    }
+    (void)pthread_mutex_lock(&fleet->tls_lock);
+    renew(fleet);
+    int64_t s = tls_context_expires(fleet->tls);
+    (void)pthread_mutex_unlock(&fleet->tls_lock);
+    return s;
 }
 
 void fleet_tls_trouble(const struct weir_fleet *fleet, struct weir_error *error)

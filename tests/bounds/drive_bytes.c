@@ -38,6 +38,8 @@ static void flushes(struct scene *s)
     assert_in_range(one, 1000, SERVER_REPLY_BYTES);
     assert_int_equal(scene_fetch_all(c, COMMANDS, 300),
                      300 * one + scene_fetch_all(c, COMMANDS, 0));
+    size_t composed = __atomic_load_n(&scene_worker(s)->replies.size, __ATOMIC_RELAXED);
+    assert_in_range(composed, 1, 4 * (SERVER_FLUSH_BYTES + one));
     scene_both_are_served(s);
     scene_stop(s);
 }

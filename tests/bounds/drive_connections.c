@@ -183,10 +183,51 @@ static void idle(struct scene *s)
     too_slow(s, &o, true, NULL, 0);
 }
 
+/* Waits until so many calls have ended. */
+static void await_ends(struct server_client *c, unsigned n)
+{
+    static struct http2_frame frame;
+    while (n > 0) {
+        assert_true(http2_receive(c, &frame));
+        n -= frame.type == HTTP2_HEADERS && (frame.flags & 1) != 0;
+    }
+}
+
+/* Over gRPC a call whose message does not end has its answer, and the connection goes on. It ends if a
+ * head does not end, or the first frame. */
+static void calls_that_do_not_end(struct scene *s)
+{
+    enum { CALLS = 5 };
+    static const char head[] = "\0\0\1\1\0\0\0\0\1\x83"; /* HEADERS that go on */
+    struct server_options o = scene_options();
+    o.request_ms = 500;
+    scene_start(s, SCENE_RULES, &o);
+    struct server_client *c = scene_add(s, PROTOCOL_GRPC, CROWD);
+    assert_true(http2_begin(c, 65535));
+    for (unsigned i = 0; i < CALLS; i++) {
+        assert_true(http2_begin_call(c, 2 * i + 1, "/weir.v1.Limiter/Batch"));
+    }
+    await_ends(c, CALLS);
+    assert_true(http2_call(c, 2 * CALLS + 1, "/weir.v1.Limiter/Batch", http2_batch(1)));
+    await_ends(c, 1);
+    scene_both_are_served(s);
+    for (unsigned i = 0; i < 10; i++) {
+        struct server_client *slow = scene_add(s, PROTOCOL_GRPC, CROWD);
+        assert_true(i % 2 == 0 || http2_begin(slow, 65535));
+        assert_true(i % 2 == 0 ? server_send(slow, "PRI", 3)
+                               : server_send(slow, head, sizeof head - 1));
+    }
+    scene_await(&scene_worker(s)->counts.timed_out, 10);
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
 static void requests_that_do_not_end(struct scene *s)
 {
     struct server_options o = scene_options();
     o.request_ms = 500;
+    defaults(s);
+    calls_that_do_not_end(s);
     too_slow(s, &o, false, "*2\r\n$4\r\nPI", 10);
     too_slow(s, &o, true, "*2\r\n$4\r\nPI", 10);
     too_slow(s, &o, false, NULL, 0);
@@ -196,6 +237,7 @@ static void requests_that_do_not_end(struct scene *s)
 static void replies_that_are_not_fetched(struct scene *s)
 {
     struct server_options o = scene_options();
+    defaults(s);
     o.write_ms = 500;
     scene_start(s, SCENE_RULES, &o);
     for (unsigned i = 0; i < 5; i++) {

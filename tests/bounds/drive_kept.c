@@ -195,6 +195,8 @@ const struct driver drivers_kept[] = {
     {"history.h", "HISTORY_EVENTS", history_events_kept, NULL, NULL},
     {"history.h", "HISTORY_EVENT_BYTES", history_events_kept, NULL, NULL},
     {"top_denied.h", "TOP_KEY_BYTES", top_keys, NULL, NULL},
+    {"top_panes.h", "TOP_BYTES", NULL, "unit/server/test_top_panes.c",
+     "all_of_it_takes_at_most_8_mb"},
     {"server.h", "SERVER_FIRST_MS", ends_in_time, NULL, NULL},
     {"server.h", "SERVER_DRAIN_MS", ends_in_time, NULL, NULL},
     {0},

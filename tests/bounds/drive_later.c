@@ -89,6 +89,9 @@ static void reserve(struct scene *s)
     for (unsigned i = 0; i < 3 * SERVER_RESERVE; i++) { /* they take all places, and say nothing */
         (void)scene_add(s, PROTOCOL_HTTP, CROWD);
     }
+    (void)scene_http(s, PROTOCOL_HTTP, OTHER, "GET /readyz", "", "", &a); /* all were accepted */
+    /* One more while it is refused. */
+    assert_true(threads_get(&slow.server.connections) <= 4 + SERVER_RESERVE + 1);
     unsigned tries = 0;
     while (scene_http(s, PROTOCOL_HTTP, OTHER, "GET /readyz", "", "", &a) != 200) {
         assert_true(++tries < 600); /* they end by SERVER_RESERVE_MS */
@@ -97,7 +100,93 @@ static void reserve(struct scene *s)
     stop_slow(s);
 }
 
+/* The oldest connections of an address all wait for the store: a new one is refused, although some
+ * that came later are idle. */
+static void looks(struct scene *s)
+{
+    struct server_options o = scene_options();
+    o.connections_per_address = CROWD_LOOKS + 3;
+    start_slow(s, &o);
+    ask_slowly(s, CROWD_LOOKS, 1);
+    slow_await(&slow, CROWD_LOOKS);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_string_equal(server_ask(scene_add(s, PROTOCOL_RESP, CROWD), "PING"), "+PONG");
+    }
+    (void)usleep(2 * CROWD_FRESH_MS * 1000);
+    struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD);
+    assert_memory_equal(server_reply(c), "-ERR", 4);
+    assert_string_equal(server_ask(c - 1, "PING"), "+PONG");
+    is_decided_here(s, OTHER);
+    slow_answer(&slow, CROWD_LOOKS);
+    assert_memory_equal(server_reply(&s->crowd[0]), "['allow'", 8);
+    is_decided_here(s, CROWD);
+    stop_slow(s);
+}
+
+/* ---- replies to gateways that are held back ---- */
+
+#define AUTH "GET /v1/auth HTTP/1.1\r\nHost: localhost\r\nX-Original-URI: /slow\r\n\r\n"
+
+static void held(struct scene *s)
+{
+    enum { GATEWAYS = 1 + 3 * DELAYS_HELD };
+    struct server_options o = scene_options();
+    scene_start(s,
+                "server: {hold_max: 1min}\n"
+                "limits: [{name: slow, when: {path: /slow}, key: [], algorithm: leaky_bucket,\n"
+                "          rate: 1/s, queue: 50},\n"
+                "         {name: api, key: [user], rate: 1000000/s, max_keys: 100}]",
+                &o);
+    const struct worker *w = scene_worker(s);
+    for (unsigned i = 0; i < GATEWAYS; i++) {
+        assert_true(server_send(scene_add(s, PROTOCOL_HTTP, CROWD), AUTH, sizeof AUTH - 1));
+    }
+    for (unsigned i = 1 + DELAYS_HELD; i < GATEWAYS; i++) { /* charges nothing */
+        assert_true(http_receive(s->crowd[i].fd, &a));
+        assert_int_equal(a.status, 429);
+        assert_true(http_retry_after(&a) > 0);
+    }
+    assert_true(threads_get(&w->counts.holding) <= DELAYS_HELD);
+    assert_int_equal(threads_get(&w->counts.unheld), GATEWAYS - 1 - DELAYS_HELD);
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
 /* ---- wrong secrets ---- */
+
+/* Notes wrong secrets of 10.0.`address`. Returns the delay of the last refusal. */
+static uint64_t note(struct scene *s, unsigned address, unsigned n, uint64_t now_ms)
+{
+    char text[32];
+    struct address a4;
+    uint64_t delay = 0;
+    (void)snprintf(text, sizeof text, "10.0.%u.%u", address / 200, address % 200);
+    assert_int_equal(address_parse(text_of(text), &a4, NULL), 0);
+    for (unsigned i = 0; i < n; i++) {
+        delay = penalty_note(s->world.server.penalties, &a4, now_ms);
+    }
+    return delay;
+}
+
+static void delays(struct scene *s)
+{
+    const uint64_t t = 1000000;
+    struct server_options o = scene_options();
+    o.access = secrets("a-secret-of-callers", NULL);
+    scene_start(s, SCENE_RULES, &o);
+    assert_int_equal(note(s, 1, PENALTY_FREE, t), 0);
+    assert_true(note(s, 1, 1, t) > 0);
+    assert_int_equal(note(s, 1, 40, t), 200); /* small.sed */
+    assert_int_equal(note(s, 1, 1, t + 1000), 200);
+    assert_int_equal(note(s, 1, 1, t + 1000 + 1001), 0); /* forgotten */
+    assert_int_equal(note(s, 2, PENALTY_FREE, t), 0);
+    for (unsigned i = 0; i < 50 * 16; i++) { /* of which each has more than that one */
+        assert_true(note(s, 3 + i, PENALTY_FREE + 2, t) > 0);
+    }
+    assert_int_equal(note(s, 2, 1, t), 0); /* its place was taken */
+    scene_stop(s);
+    access_close(o.access);
+}
 
 static void wrong_secrets(struct scene *s)
 {
@@ -208,6 +297,7 @@ static void delayed_refusals(struct scene *s)
 
 static void secrets_and_refusals(struct scene *s)
 {
+    delays(s);
     wrong_secrets(s);
     delayed_refusals(s);
 }
@@ -273,14 +363,14 @@ static void adhoc_keys(struct scene *s)
 const struct driver drivers_later[] = {
     {"server.h", "SERVER_RESERVE", reserve, NULL, NULL},
     {"server.h", "SERVER_RESERVE_MS", reserve, NULL, NULL},
-    {"crowd.h", "CROWD_LOOKS", reserve, NULL, NULL},
+    {"crowd.h", "CROWD_LOOKS", looks, NULL, NULL},
     {"pending.h", "SERVER_PENDING", pending, NULL, NULL},
-    {"delays.h", "DELAYS_HELD", NULL, "server/http/test_held.c", "DELAYS_HELD"},
+    {"delays.h", "DELAYS_HELD", held, NULL, NULL},
     {"connection.h", "CONNECTION_WRONG_MAX", guesses_at_once, NULL, NULL},
     {"penalty.h", "PENALTY_FREE", wrong_secrets, NULL, NULL},
     {"penalty.h", "PENALTY_MOST_MS", secrets_and_refusals, NULL, NULL},
-    {"penalty.h", "PENALTY_FORGET_MS", NULL, "server/net/test_penalty.c", "PENALTY_FORGET_MS"},
-    {"penalty.h", "PENALTY_PLACES", wrong_secrets, NULL, NULL},
+    {"penalty.h", "PENALTY_FORGET_MS", delays, NULL, NULL},
+    {"penalty.h", "PENALTY_PLACES", delays, NULL, NULL},
     {"reservations.h", "RESERVATIONS_MAX", reservations, NULL, NULL},
     {"reservations.h", "RESERVATION_TTL_LONGEST_MS", reservation_time, NULL, NULL},
     {"server.h", "adhoc_keys", adhoc_keys, NULL, NULL},

@@ -2,6 +2,8 @@
 #include <sys/socket.h>
 
 #include "bounds/bounds_scene.h"
+#include "common/buffer.h"
+#include "server/sandbox/job.h"
 #include "server/sandbox/sandboxes.h"
 #include "support/server/access_secrets.h"
 
@@ -97,23 +99,73 @@ static void stream_bytes(struct scene *s)
     scene_stop(s);
 }
 
+enum { LONG_LIMITS = 60 };
+
+static void fetch_events(struct scene *s, struct buffer *told)
+{
+    ssize_t n = recv(s->crowd[0].fd, buffer_room(told, 65536), 65536, MSG_DONTWAIT);
+    buffer_add(told, n > 0 ? (size_t)n : 0);
+}
+
+/* Has a decision of every limit at once. */
+static void decide_all(struct server_client *c)
+{
+    char words[64];
+    for (unsigned i = 0; i < LONG_LIMITS; i++) {
+        (void)snprintf(words, sizeof words, "WEIR.CHECK a-limit-with-a-long-name-%u x", i);
+        assert_true(server_say(c, words));
+    }
+    for (unsigned i = 0; i < LONG_LIMITS; i++) {
+        assert_memory_equal(server_reply(c), "['allow'", 8);
+    }
+}
+
+/* Returns the length of the longest event. */
+static size_t longest(struct text told)
+{
+    size_t most = 0;
+    while (told.len > 0) {
+        const char *end = memmem(told.at, told.len, "\n\n", 2);
+        size_t n = end != NULL ? (size_t)(end - told.at) + 2 : told.len;
+        most = n > most ? n : most;
+        told = text_after(told, n);
+    }
+    return most;
+}
+
 /* A sample that is too long is left out; the stream and its neighbours go on. */
 static void long_events(struct scene *s)
 {
     static char rules[8192];
     struct server_options o = scene_options();
-    char *to = stpcpy(rules, "limits:\n");
-    for (unsigned i = 0; i < 60; i++) {
-        to += sprintf(to, "  - {name: %s%u, key: [user], rate: 1000000/s, max_keys: 10}\n",
-                      i == 0 ? "api" : "a-limit-with-a-long-name-", i);
+    struct buffer told;
+    char *to = stpcpy(rules, "limits:\n"
+                             "  - {name: api, key: [user], rate: 1000000/s, max_keys: 10}\n");
+    for (unsigned i = 0; i < LONG_LIMITS; i++) {
+        to += sprintf(to,
+                      "  - {name: a-limit-with-a-long-name-%u, key: [user], rate: 1000000/s,"
+                      " max_keys: 10}\n",
+                      i);
     }
-    to = strstr(rules, "api0");
-    memcpy(to, "api ", 4);
     o.sample_ms = 20;
     scene_start(s, rules, &o);
+    buffer_init(&told, 16u << 20);
     open_stream(s, CROWD);
     assert_int_equal(status_of(&s->crowd[0]), 200);
-    (void)usleep(500000);
+    struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD);
+    for (unsigned i = 0; i < 50; i++) {
+        decide_all(c);
+        fetch_events(s, &told);
+        (void)usleep(10000);
+    }
+    unsigned tries = 0;
+    while (memmem(told.at, told.end, "event: sample", 13) == NULL) { /* short ones come again */
+        assert_true(++tries < 600);
+        (void)usleep(100000);
+        fetch_events(s, &told);
+    }
+    assert_in_range(longest(buffer_text(&told)), 300, 2048 + 16); /* small.sed */
+    buffer_finish(&told);
     assert_int_equal(threads_get(streams_open(s)), 1);
     assert_int_equal(scene_http(s, PROTOCOL_ADMIN, CROWD, "GET /v1/status", "", "", &a), 200);
     scene_both_are_served(s);
@@ -250,7 +302,38 @@ static void demo_bodies(struct scene *s)
 
 /* ---- jobs ---- */
 
-/* More jobs at once than may wait; their connections close before the end. */
+#define JOBS (4 * JOBS_MAX)
+#define JOB_BYTES 50000 /* so that the check takes a while */
+
+/* Asks for more jobs at once than may wait. Returns how many were refused. */
+static unsigned ask_for_jobs(struct scene *s)
+{
+    static char text[JOB_BYTES + 512];
+    unsigned refused = 0;
+    int n = snprintf(text, sizeof text,
+                     "POST /v1/config/check HTTP/1.1\r\nHost: localhost\r\n"
+                     "Content-Type: application/json\r\nContent-Length: %u\r\n\r\nlimits:\n",
+                     JOB_BYTES + 8);
+    for (int i = 0; i < JOB_BYTES; i += 50) { /* of 50 bytes each */
+        (void)snprintf(text + n + i, 51, "- {name: a%05d, key: [user], rate: 1/s}%*s\n", i, 9, "");
+    }
+    for (unsigned i = 0; i < JOBS; i++) {
+        assert_true(
+            server_send(scene_add(s, PROTOCOL_ADMIN, CROWD + i), text, (size_t)n + JOB_BYTES - 1));
+    }
+    for (unsigned i = 0; i < JOBS; i++) {
+        assert_true(server_send(&s->crowd[i], "\n", 1));
+    }
+    assert_int_equal(scene_http(s, PROTOCOL_ADMIN, OTHER, "GET /v1/status", "", "", &a), 200);
+    for (unsigned i = 0; i < JOBS; i++) {
+        int status = status_of(&s->crowd[i]);
+        assert_true(status == 200 || status == 422 || status == 503);
+        refused += status == 503;
+    }
+    return refused;
+}
+
+/* Jobs whose connections close before the end, and jobs beyond what may wait. */
 static void jobs(struct scene *s)
 {
     static const char request[] =
@@ -258,6 +341,7 @@ static void jobs(struct scene *s)
         "Content-Length: 60\r\n\r\n"
         "limits: [{name: a, key: [user], rate: 1/s, max_keys: 10}]   ";
     struct server_options o = scene_options();
+    unsigned refused = 0;
     scene_start(s, SCENE_RULES, &o);
     for (unsigned round = 0; round < 10; round++) {
         for (unsigned i = 0; i < 4; i++) {
@@ -266,6 +350,11 @@ static void jobs(struct scene *s)
         assert_int_equal(scene_http(s, PROTOCOL_ADMIN, OTHER, "GET /v1/status", "", "", &a), 200);
         scene_close_crowd(s);
     }
+    for (unsigned round = 0; round < 20 && refused == 0; round++) {
+        refused = ask_for_jobs(s);
+        scene_close_crowd(s);
+    }
+    assert_in_range(refused, 1, JOBS - 1);
     scene_both_are_served(s);
     scene_stop(s);
 }

@@ -4,8 +4,8 @@ s/^(#define SERVER_REPLY_BYTES) \(1u << 20\)/\1 65600u/
 s/^(#define SERVER_OUTPUT_BYTES) \(16u << 20\)/\1 (1u << 20)/
 s/^(#define SERVER_THREAD_INPUT_BYTES) \(64u << 20\)/\1 (1u << 20)/
 /^#define SERVER_THREAD_OUTPUT_BYTES/,/64u << 20/s/\(64u << 20\)/(2u << 20)/
-s/^(#define SERVER_ADMIN_CONNECTIONS) 1024/\1 8/
-s/^(#define SERVER_ADMIN_PER_ADDRESS) 512/\1 3/
+s/^(#define SERVER_ADMIN_CONNECTIONS) 1024/\1 20/
+s/^(#define SERVER_ADMIN_PER_ADDRESS) 512/\1 4/
 s/^(#define SERVER_STREAMS) 128/\1 6/
 s/^(#define SERVER_STREAM_BYTES) \(256u << 10\)/\1 (32u << 10)/
 s/^(#define SERVER_RESERVE) 16/\1 4/
@@ -27,7 +27,7 @@ s/^(#define JOBS_MAX) 8/\1 2/
 s/^(#define BLOCKS_MOST) 1000/\1 4/
 s/^(#define HISTORY_BYTES) \(4u << 20\)/\1 (64u << 10)/
 s/^(#define JOB_REPLY_BYTES) \(8u << 20\)/\1 4096u/
-s/^(#define TEXT_BYTES) \(1u << 20\)/\1 4096u/
+s/^(#define TEXT_BYTES) \(1u << 20\)/\1 2048u/
 s/^(#define DELAYS_HELD) 8192/\1 4/
 s/^(#define CROWD_LOOKS) 64/\1 4/
 s/^(#define CROWD_FRESH_MS) 100/\1 400/
@@ -43,3 +43,4 @@ s/^(#define FLEET_READ_BYTES) 65536/\1 256/
 s/^(#define READS_MAX) 8/\1 2/
 s/^(#define ROUNDS_MAX) 8/\1 2/
 s/^(#define EXEC_BYTES) \(SERVER_REPLY_BYTES \/ 2\)/\1 8192u/
+s/^(#define FLEET_SEALED_BYTES) 65536/\1 2048/

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "server/admin/top_denied.h"
+#include "server/denied/top_denied.h"
 #include "server/ask/operations.h"
 #include "server/ask/reservations.h"
 #include "server/net/worker.h"
@@ -25,6 +25,7 @@ static inline void require(bool condition)
 static inline void prepare_server(const char *rules, size_t replies_bytes)
 {
     static const struct hash_secret secret;
+    static const uint64_t turn = 1;
     struct weir_error error;
     worker = calloc(1, sizeof *worker);
     require(worker != NULL);
@@ -32,7 +33,7 @@ static inline void prepare_server(const char *rules, size_t replies_bytes)
     require(reservations_create(&server.reservations, 100, &error) == 0);
     log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_AS_TEXT, LOG_KEYS_CUT);
     worker->server = &server;
-    worker->top = top_create(&secret);
+    worker->top = top_create(&secret, &turn);
     require(worker->top != NULL);
     server.workers = worker;
     server.workers_count = 1;

@@ -2,7 +2,7 @@
 # test-labels: long nosan
 # test-timeout: 600
 import os, shutil, subprocess, sys, tempfile
-from browser import Browser, link, serve, stories, until
+from browser import SECRET, WEIR, Browser, free_port, link, serve, stories, until
 
 FOLDER = tempfile.mkdtemp()
 try:
@@ -49,6 +49,54 @@ def no_view_has_a_serious_finding_light_or_dark():
                 B.sees("of 5 left")
             found += findings("%s, %s" % (name, "dark" if dark else "light"))
             B.view("live")
+    assert found == [], "\n".join(found)
+
+
+def notices_of_each_severity_have_no_serious_finding():
+    s = serve("--store", "redis://127.0.0.1:%d" % free_port(), rules="limits: [{name: api, key: [user], rate: 5/min}]\n")
+    B.open(link(s))
+    B.driver.refresh()
+    until("a critical one", lambda: B.text("#notices .bad"))
+    subprocess.run([WEIR, "ctl", "--admin", s.address("admin"), "mode", "shadow"], env={"WEIR_ADMIN_SECRET": SECRET}, check=True,
+                   stdout=subprocess.DEVNULL)
+    until("a warning", lambda: B.text("#notices .warn"))
+    found = []
+    for dark in (False, True):
+        for width in (390, 1440):
+            B.resize(width, 900)
+            B.scheme(dark, still=True)
+            found += findings("notices, %s, %d" % ("dark" if dark else "light", width))
+    B.open("about:blank")
+    B.resize(1280, 900)
+    B.scheme(False)
+    s.stop()
+    assert found == [], "\n".join(found)
+
+
+def the_demo_has_no_serious_finding_without_a_secret_narrow_or_wide():
+    server = serve("--demo")
+    found = []
+    B.js("sessionStorage.clear()")
+    B.open(link(server, secret=None))
+    for width in (390, 1440):
+        B.resize(width, 844)
+        for dark in (False, True):
+            B.scheme(dark, still=True)
+            B.view("live")
+            B.view("play")
+            until("the playground", lambda: B.value(".play-card", "quota") == 10)
+            B.hold("[data-client] .spend")
+            until("a denial", lambda: (B.value(".play-card", "denied") or 0) > 0)
+            B.release()
+            found += findings("demo, %d, %s" % (width, "dark" if dark else "light"))
+            B.js("document.querySelector('input[value=all]').click()")
+            until("five cards", lambda: len(B.all(".play-card")) == 5 and B.value(".play-card", "quota") == 10)
+            found += findings("all five, %d, %s" % (width, "dark" if dark else "light"))
+            B.click("#sign")
+            B.sees("Admin secret", "dialog")
+            found += findings("sign in, %d, %s" % (width, "dark" if dark else "light"))
+            B.js("document.querySelector('dialog button').click()")
+    server.stop()
     assert found == [], "\n".join(found)
 
 

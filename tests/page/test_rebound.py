@@ -41,5 +41,18 @@ def the_client_has_its_whole_quota():
     assert [asks("/v1/auth", X_Forwarded_For="192.0.2.1") for _ in range(4)] == [200, 200, 200, 429]
 
 
+def such_a_page_cannot_play_the_demo_either():
+    demo = serve("--demo")
+    port = demo.address("admin").rsplit(":", 1)[1]
+    play = ("POST", '{"scenario": "all"}')
+    B.open("http://evil.example:%s/healthz" % port)
+    assert asks("/v1/demo", *play, Content_Type="application/json") == 403
+    assert asks("/v1/history") == 403
+    assert asks("http://127.0.0.1:%s/v1/demo" % port, *play, Content_Type="application/json") == "TypeError: Failed to fetch"
+    B.open("http://127.0.0.1:%s/healthz" % port)
+    assert asks("/v1/demo", *play, Content_Type="application/json") == 201
+    demo.stop()
+
+
 stories(sys.modules[__name__])
 S.stop()

@@ -124,6 +124,9 @@ sent login 'callers must send: path, method, ip'
 printf 'attributes: {ip: "header:X-Real"}\nlimits: [{name: a, key: [ip], rate: 5/min}]\n' >"$dir/config/derived"
 sent derived ''
 
+(cd "$dir/config" && "$weir" config check plain) >"$dir/out" 2>"$dir/err" || failed=1
+[ "$(wc -l <"$dir/out")" = 2 ] || failed=1 # each line ends
+
 # Two files: what would change, what only a restart applies, or that nothing does.
 compared() {
     (cd "$dir/config" && "$weir" config check plain next) >"$dir/out" 2>"$dir/err" || failed=1

@@ -197,6 +197,8 @@ def an_image_that_is_started_as_it_is_answers_clients_and_keeps_operators_inside
     assert {port for port in image.exposed | {8082} if is_reached(port)} == image.exposed
     logins_are_allowed(8080)
     assert container.run(image.health, image.environment).returncode == 0
+    asked = container.run(["weir", "ask", "path=/search/cats", "user=alice"], environment)
+    assert asked.returncode == 0 and "allow" in asked.stdout, asked
     limits = container.run(["weir", "ctl", "limits"], environment)
     assert limits.returncode == 0 and re.search(r"login .* shadow ", limits.stdout), limits
     container.stop()

@@ -70,6 +70,7 @@ ctl 2 limts
 complains "did you mean 'limits'?"
 ctl 2 key gte api alice
 complains "did you mean 'key get'?"
+[ "$("$weir" -v)" = "$("$weir" version)" ] || die "weir -v is not weir version"
 ctl 2
 complains "weir ctl: found nothing, expected one of these:"
 complains "  key block LIMIT KEY... "
@@ -234,6 +235,7 @@ ctl 1 delete new
 ctl 0 status
 says '^state +ready$'
 says '^version +'
+says '^notices +none$'
 ctl 0 --json status
 says '"state": "ready"'
 ctl 0 ready
@@ -247,14 +249,28 @@ says '^log level: info$'
 ctl 0 log-level debug
 says '^log level: debug$'
 ctl 0 top-denied 5
-says '^ +[0-9]+ +0 +api +'
+says '^the last [0-9]+ seconds; every other key was denied at most [0-9]+ times?$'
+says '^ *DENIED +ERROR +REASON +LIMIT +KEY$'
+says '^ +[0-9]+ +0 +limit +api +'
+ctl 0 top-denied 5 --minutes 1
+says '^ +[0-9]+ +0 +limit +api +'
+ctl 0 top-denied --json --minutes 5
+says '"minutes": 5'
 ctl 2 top-denied none
+ctl 2 top-denied --minutes 2
+complains "--minutes: found '2', expected 1, 5 or 15"
+ctl 2 status --minutes 5
+complains "status has no --minutes"
 
 # the kill switch
 check carol >/dev/null; check carol >/dev/null
 [ "$(check carol)" = 429 ] || die "carol is not denied"
 ctl 0 mode shadow
 says '^mode: shadow$'
+ctl 0 status
+says '^Kill switch since 20.*Z: nothing is denied$'
+says '^  When the reason is gone, run '
+says '^notices +1$'
 [ "$(check carol)" = 200 ] || die "the kill switch did nothing"
 ctl 0 limits
 says '^api .* shadow '
@@ -289,7 +305,9 @@ timeout 60 "$weir" top --admin "$admin" --interval 100ms >"$dir/said" 2>"$dir/co
 says '^weir .* at 127\.0\.0\.1:[0-9]+  ready'
 says '^LIMIT +TIER +RATE +MODE +ALLOW/S +DENY/S +NEVER/S +SHADOW/S +KEYS +FILL +EVICT/S$'
 says '^api '
-says '^DENIED +LIMIT +KEY$'
+says '^DENIED/15MIN +REASON +LIMIT +KEY$'
+timeout 60 "$weir" top --admin "$admin" --interval 100ms --minutes 5 >"$dir/said" 2>"$dir/complaint" </dev/null || die "top --minutes"
+says '^DENIED/5MIN +REASON +LIMIT +KEY$'
 timeout 60 "$weir" top --admin "$admin" --json --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top --json"
 says '"decisions_per_second"'
 if command -v python3 >/dev/null; then python3 -m json.tool "$dir/said" >/dev/null || die "top --json is not JSON"; fi
@@ -359,4 +377,19 @@ stop
 start --admin 127.0.0.1:0 --http off --admin-secrets "$dir/admin" --store redis://127.0.0.1:1
 ctl 0 --secret-file "$dir/admin" config
 says '^ *url: .*redis://127.0.0.1:1'
+stop
+
+# The keys denied most are in memory alone: the folder of the state has none of them, and a restart begins anew.
+mkdir -m 700 "$dir/state"
+start --admin 127.0.0.1:0 --http 127.0.0.1:0 --admin-secrets "$dir/admin" --state "$dir/state"
+for _ in 1 2 3 4; do check key-of-a-client >/dev/null; done
+ctl 0 --secret-file "$dir/admin" top-denied
+says ' 0 +limit +api +key-of-a-client$'
+stop
+[ -n "$(find "$dir/state" -type f -size +0)" ] || die "there is no state"
+if grep -rqa key-of-a-client "$dir/state"; then die "the state names a key"; fi
+start --admin 127.0.0.1:0 --http 127.0.0.1:0 --admin-secrets "$dir/admin" --state "$dir/state"
+ctl 0 --secret-file "$dir/admin" top-denied
+says '^ *DENIED +ERROR +REASON +LIMIT +KEY$'
+if grep -q key-of-a-client "$dir/said"; then die "a restart lists what was denied before it"; fi
 stop

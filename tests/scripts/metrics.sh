@@ -61,6 +61,8 @@ assert value("weir_decisions_total", limit="api", verdict="deny") == 2
 assert value("weir_decisions_total", limit="tiers", verdict="deny") == 0
 assert value("weir_requests_total", listener="http", result="allow") == 3
 assert value("weir_requests_total", listener="http", result="deny") == 2
+assert value("weir_denied_total", reason="limit") == 2
+assert value("weir_denied_total", reason="store") == 0
 assert value("weir_decision_duration_seconds_count", listener="http") == 5
 assert value("weir_decision_duration_seconds_bucket", listener="http", le="+Inf") == 5
 assert value("weir_config_reloads_total", result="success") == 1
@@ -98,7 +100,7 @@ grep -q '"flags":\["degraded"\]' "$dir/reply" || die "an answer without the stor
 curl -s -m 20 -f "http://$http/readyz" >/dev/null || die "not ready without a store"
 scrape
 for line in 'weir_store_up 0' 'weir_store_connections 0' 'weir_degraded_total{limit="api",policy="open"} 1' \
-    'weir_degraded_total{limit="shut",policy="closed"} 1' \
+    'weir_degraded_total{limit="shut",policy="closed"} 1' 'weir_denied_total{reason="store"} 1' \
     'weir_fleet_nodes 1' 'weir_refunds_lost_total 0' 'weir_synced_keys 0'; do
     grep -qxF "$line" "$dir/metrics" || die "no '$line' in $(cat "$dir/metrics")"
 done
@@ -107,6 +109,7 @@ grep -q 'weir_degraded_total{limit="api",policy="local"' "$dir/metrics" && die "
 top() { timeout 60 "$WEIR_BUILD_DIR/weir" top --admin "unix:$dir/admin" --once --interval 100ms </dev/null >"$dir/top" || die "top"; }
 top
 grep -qE '^store +AWAY  nodes 1  calls/s [0-9.]+  degraded/s [0-9.]+  p50 ' "$dir/top" || die "top has no store: $(cat "$dir/top")"
+grep -qE '^ +1  store   shut   alice$' "$dir/top" || die "top does not tell that the store denied: $(cat "$dir/top")"
 grep -qE '^LIMIT .* DEGRADED/S$' "$dir/top" || die "top does not tell who is degraded: $(cat "$dir/top")"
 redis-server --port 0 --unixsocket "$dir/redis" --save '' --daemonize no </dev/null >"$dir/redis.log" 2>&1 &
 redis=$!

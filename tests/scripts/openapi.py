@@ -469,6 +469,9 @@ def check_numbers(server, rules):
     if len(ask(server, "admin", "GET", "/v1/top?n=1", status=200)["denied"]) != 1:
         fail("?n=1")
     ask(server, "admin", "GET", "/v1/top?n=0", status=400)
+    if ask(server, "admin", "GET", "/v1/top?minutes=5&n=1", status=200)["minutes"] != 5:
+        fail("?minutes=5")
+    ask(server, "admin", "GET", "/v1/top?minutes=2", status=400)
 
 
 def check_live(server):
@@ -481,7 +484,7 @@ def check_live(server):
         name, data = re.fullmatch(r"event: (\w+)\ndata: (.*)", event).groups()
         validate(described[name], json.loads(data), f"event {name}")
         names.append(name)
-    if names[0] != "hello" or not {"sample", "top"} <= set(names):
+    if names[:2] != ["hello", "notices"] or not {"sample", "top"} <= set(names):
         fail(f"events: {names}")
 
 

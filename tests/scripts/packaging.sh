@@ -58,7 +58,7 @@ listed=$(awk '$1 == "runtime" { print $2 }' "$source/packaging/packages.txt" | s
 there=$(sed -n 's/.*apt-get install -y --no-install-recommends \(.*\) && \\/\1/p' "$file" | tr ' ' '\n' | sort)
 [ "$listed" = "$there" ] || die "packages of the container: $there; packages.txt: $listed"
 if command -v dpkg-query >/dev/null && [ -z "${LD_PRELOAD:-}" ]; then
-    ldd "$WEIR_BUILD_DIR/weir" | awk '/=> \// { print $1 }' | grep -v '^libc\.so' | sort >"$dir/needed"
+    ldd "$WEIR_BUILD_DIR/weir" | awk '/=> \// { print $1 }' | grep -v '^lib[cm]\.so' | sort >"$dir/needed"
     while read -r library; do
         owner=$(dpkg-query -S "*/$library" | cut -d: -f1 | sort -u | tr '\n' ' ')
         for package in $owner; do

@@ -1,6 +1,7 @@
 #!/bin/sh
 # packaging/prometheus: the configuration and the alerts are good, and each alert fires when it should and only then. The
-# dashboard and the alerts name only metrics and labels that the server has.
+# dashboard and the alerts name only metrics and labels that the server has. An alert that is also a notice says what the
+# notice says.
 # test-timeout: 120
 set -eu
 export LC_ALL=C
@@ -20,6 +21,16 @@ while read -r alert; do
     grep -q "alertname: $alert\$" weir.rules.test.yml || die "no test in which $alert fires"
     grep -q "\`$alert\`" "$WEIR_SOURCE_DIR/docs/guide/operate.md" || die "docs/guide/operate.md does not explain $alert"
 done <"$dir/alerts"
+# Each line: the alert of a notice, its severity, what clients get now and what to do.
+"$WEIR_BUILD_DIR/make_manual" --notices |
+    awk -F ' [|] ' '/^[|] `/ { gsub(/[`| ]/, "", $6); print $6 "\t" $2 "\t" $4 " " $5 }' >"$dir/notices"
+[ -s "$dir/notices" ] || die "no notices"
+tr -s ' \n' '  ' <weir.rules.yml | sed 's/ - alert: /\n/g' >"$dir/folded"
+while IFS='	' read -r alert severity words; do
+    grep "^$alert " "$dir/folded" >"$dir/alert" || die "there is no alert $alert, which a notice names"
+    grep -qF "severity: $severity}" "$dir/alert" || die "$alert is not $severity, as its notice is"
+    grep -qF "$words" "$dir/alert" || die "the description of $alert is not that of its notice: $words"
+done <"$dir/notices"
 grep -oE '\b(weir|process)_[a-z_]+' weir.rules.yml weir-dashboard.json | sed 's/.*://; s/_bucket$//' | sort -u >"$dir/named"
 while read -r name; do
     grep -qE "(ONE|SERIES)\(\"$name\"|^ *\"$name\"" "$WEIR_SOURCE_DIR/src/server/admin/metrics.c" ||

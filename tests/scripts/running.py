@@ -181,6 +181,8 @@ def an_error_says_who_gave_the_value():
     fails(2, "--store: the port is 'x', expected 1 to 65535", *QUIET, "--store", "redis://h:x",
           env={"WEIR_STORE": "redis:/here"})
     fails(2, "weir.yaml: store.url: the port is '0'", *QUIET, rules='store: {url: "redis://h:0"}\n' + RULES % 1)
+    for option, url in ("password_file", "redis://h:1"), ("sentinel_password_file", "redis-sentinel://h:1/m"):
+        fails(1, "/none: No such file", *QUIET, rules='store: {url: "%s", %s: none}\n' % (url, option) + RULES % 1)
     fails(2, "--log: found 'xml', expected text or json", *QUIET, "--log", "xml")
     fails(2, "--log-level: found 'loud', expected error, warning, info or debug", *QUIET, "--log-level", "loud")
     fails(2, "found every listener off, expected one of --resp, --http, --grpc, --admin and --metrics to listen", "--resp", "off",
@@ -269,10 +271,17 @@ def without_http_it_prints_commands_for_resp():
     until("commands", lambda: " check " in s.said() and s.said().endswith("\n"))
     commands = s.said().split("Try, from another terminal:\n")[1].splitlines()
     assert [c.split()[1:4] for c in commands] == [[c, "--resp", s.address("resp")] for c in ("ask", "check")], commands
+    assert "\n  store " not in s.said(), s.said()
     for command in commands:
         assert run(s, command).returncode == 0, command
     s.signal(signal.SIGINT)
     assert s.ended() == 0
+
+
+def a_store_is_shown_with_the_listeners():
+    s = Server("--resp", "127.0.0.1:0", "--http", "off", "--admin", "off", "--store", "redis://127.0.0.1:1")
+    until("its store", lambda: "\n  store   redis://127.0.0.1:1\n" in s.said())
+    s.stop()
 
 
 # ---- reloads ----

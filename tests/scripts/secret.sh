@@ -115,7 +115,10 @@ if [ "$(id -u)" = 0 ]; then
     chown 12345 "$file"
     ctl 1 limits
     complains "$file belongs to another user"
-    chown 0 "$file"
+    chown 12345 "$dir/run" # also in a folder of that user, which is not the service's
+    ctl 1 limits
+    complains "$file belongs to another user"
+    chown 0 "$dir/run" "$file"
 fi
 ctl 0 limits
 

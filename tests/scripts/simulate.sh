@@ -148,6 +148,7 @@ refused 't.trace:2: found ' --trace "$(printf 'request a 1\nrequest a x\n' >"$di
 refused "no.trace: cannot be opened: No such file or directory" --trace "$dir/no.trace"
 refused "bad.yaml:2:" --rules "$dir/bad.yaml"
 refused "bad.yaml:3:" --rules "$dir/bad.yaml"
+refused "weir simulate: $dir/bad.yaml: found errors in the rules" --rules "$dir/bad.yaml"
 refused "no.yaml: " --rules "$dir/no.yaml"
 refused "no limit applies to the first request" --rules "$(printf 'limits: [{name: a, when: {path: /a}, key: [ip], rate: 1/s}]\n' >"$dir/a.yaml"; echo "$dir/a.yaml")"
 refused "found 'edge', expected options only" edge

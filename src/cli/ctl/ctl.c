@@ -35,6 +35,8 @@ static const struct cli_option options[CTL_OPTIONS] = {
                   "a rule file of the server that keeps the limit over reloads and restarts; put "
                   "writes it",
                   cli_read_text, TO(keep)},
+    [CTL_MINUTES] = {"--minutes", "N", ADMIN_MINUTES_HELP, cli_read_choice, TO(minutes),
+                     .choices = admin_minutes},
 };
 
 /* ---- rows ---- */
@@ -146,7 +148,7 @@ static int run(const struct cli_given *given, void *settings)
                                  : ctl_call(ctl, &ctl->row->call, ctl->row->print);
 }
 
-static const struct ctl defaults = {.units = 1};
+static const struct ctl defaults = {.units = 1, .minutes = ADMIN_MINUTES_DEFAULT};
 
 const struct cli_command cli_ctl = {"ctl",           "COMMAND...", "operate a running server",
                                     options,         CTL_OPTIONS,  &defaults,

@@ -18,6 +18,7 @@ struct ctl {
     bool json;
     uint64_t block_ns; /* --for; 0: until it is unblocked */
     uint64_t units;
+    int minutes;     /* index in admin_minutes */
     char **operands; /* the words after the command's name */
     int count;
     int status; /* of the server's last answer */
@@ -36,6 +37,7 @@ enum {
     CTL_UNITS,
     CTL_WHY,
     CTL_KEEP,
+    CTL_MINUTES,
     CTL_OPTIONS
 };
 

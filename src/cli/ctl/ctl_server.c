@@ -1,5 +1,6 @@
 /* weir ctl reload, config, log-level, mode, status, ready, top-denied, link. */
 #include "cli/ctl/ctl.h"
+#include "common/digits.h"
 #include "common/log.h"
 #include "rules/value/quantity.h"
 
@@ -121,8 +122,51 @@ static const char *put_member(struct buffer *out, const char *name, const json_t
         buffer_put(out, text_of(text));
         return "memory";
     }
+    if (strcmp(name, "notices") == 0 && json_array_size(value) == 0) {
+        buffer_put(out, TEXT("none"));
+        return name;
+    }
+    if (strcmp(name, "notices") == 0) {
+        buffer_put_u64(out, json_array_size(value));
+        return name;
+    }
     put_value(out, value);
     return name;
+}
+
+/* Puts " since 2026-11-19T20:51:22Z" if the notice has a time. */
+static void put_since(struct buffer *out, const json_t *notice)
+{
+    char time[DIGITS_TIME_MAX];
+    uint64_t seconds = ctl_count(notice, "since_ms") / 1000;
+    if (seconds > 0 && seconds < UINT64_MAX / WEIR_SECOND) {
+        digits_time(seconds * WEIR_SECOND, time);
+        buffer_put(out, TEXT(" since "));
+        buffer_put(out, text_before(text_of(time), '.'));
+        buffer_put_char(out, 'Z');
+    }
+}
+
+/* Prints what is wrong, why and what to do, before all other facts. */
+static void print_notices(const json_t *notices)
+{
+    struct buffer out;
+    buffer_init(&out, CTL_OUTPUT_MAX);
+    for (size_t i = 0; i < json_array_size(notices); i++) {
+        const json_t *notice = json_array_get(notices, i);
+        const char *why = json_text(notice, "why");
+        buffer_put(&out, text_of(json_text(notice, "title")));
+        put_since(&out, notice);
+        buffer_put(&out, TEXT(": "));
+        buffer_put(&out, text_of(json_text(notice, "text")));
+        buffer_put(&out, why[0] != 0 ? TEXT("\n  ") : TEXT(""));
+        buffer_put(&out, text_of(why));
+        buffer_put(&out, TEXT("\n  "));
+        buffer_put(&out, text_of(json_text(notice, "act")));
+        buffer_put(&out, TEXT("\n\n"));
+    }
+    safe_print(stdout, buffer_text(&out), true);
+    buffer_finish(&out);
 }
 
 static void print_status(const struct ctl *ctl, const json_t *said)
@@ -132,6 +176,7 @@ static void print_status(const struct ctl *ctl, const json_t *said)
     struct grid g;
     struct buffer value;
     (void)ctl;
+    print_notices(json_object_get(said, "notices"));
     grid_init(&g, columns, 2);
     buffer_init(&value, CTL_OUTPUT_MAX);
     for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {
@@ -202,16 +247,21 @@ static int run_link(struct ctl *ctl)
 static void print_denied(const struct ctl *ctl, const json_t *said)
 {
     static const struct grid_column columns[] = {
-        {"DENIED", true}, {"ERROR", true}, {"LIMIT", false}, {"KEY", false}};
+        {"DENIED", true}, {"ERROR", true}, {"REASON", false}, {"LIMIT", false}, {"KEY", false}};
     const json_t *denied = json_object_get(said, "denied");
     struct grid g;
     (void)ctl;
+    (void)printf("the last %llu seconds; every other key was denied at most %llu time%s\n",
+                 (unsigned long long)ctl_count(said, "seconds"),
+                 (unsigned long long)ctl_count(said, "others"),
+                 ctl_count(said, "others") == 1 ? "" : "s");
     grid_init(&g, columns, sizeof columns / sizeof columns[0]);
     for (size_t i = 0; i < json_array_size(denied); i++) {
         const json_t *row = json_array_get(denied, i);
         const json_t *key = json_object_get(row, "key");
         grid_put_count(&g, ctl_count(row, "count"));
         grid_put_count(&g, ctl_count(row, "error"));
+        grid_put(&g, text_of(json_text(row, "reason")));
         grid_put(&g, text_of(json_text(row, "limit")));
         grid_put(&g, (struct text){json_text(row, "key"), json_string_length(key)});
     }
@@ -220,9 +270,9 @@ static void print_denied(const struct ctl *ctl, const json_t *said)
 
 static int run_top_denied(struct ctl *ctl)
 {
-    char target[64] = "/v1/top";
+    char target[64];
     struct weir_error error;
-    uint64_t n;
+    uint64_t n = 0;
     if (ctl->count > 0) {
         if (count_parse(text_of(ctl->operands[0]), &n, &error) != 0) {
             return cli_complain(&cli_ctl, "%s", error.text);
@@ -230,8 +280,8 @@ static int run_top_denied(struct ctl *ctl)
         if (n == 0) {
             return cli_complain(&cli_ctl, "found '0', expected a whole number from 1 up");
         }
-        (void)snprintf(target, sizeof target, "/v1/top?n=%llu", (unsigned long long)n);
     }
+    admin_put_top(target, sizeof target, ctl->minutes, n);
     return ctl_get(ctl, target, print_denied);
 }
 
@@ -245,12 +295,13 @@ const struct ctl_row ctl_server_rows[] = {
     {"mode [enforce|shadow [LIMIT]]",
      "print or set the kill switch: shadow counts and denies nothing, enforce follows the rules",
      "mode", 0, 2, 0, .run = run_mode},
-    {"status", "print version, state, uptime, requests, connections, memory, store", "status", 0, 0,
-     0, .call = {"GET", "/v1/status", NULL, {"", 0}}, .print = print_status},
+    {"status", "print what is wrong, version, state, uptime, requests, connections, memory, store",
+     "status", 0, 0, 0, .call = {"GET", "/v1/status", NULL, {"", 0}}, .print = print_status},
     {"ready", "exit with status 0 if the server takes requests; needs no secret", "ready", 0, 0, 0,
      .run = run_ready},
-    {"top-denied [N]", "print the keys that were denied most", "top-denied", 0, 1, 0,
-     .run = run_top_denied},
+    {"top-denied [N] [--minutes 1|5|15]",
+     "print the keys that were denied most, by which limit, and why", "top-denied", 0, 1,
+     CTL_TAKES(CTL_MINUTES), .run = run_top_denied},
     {"link", "print a link for a browser, with the secret in it", "link", 0, 0, 0, .run = run_link},
     {.name = NULL},
 };

@@ -13,6 +13,7 @@
 struct top_arguments {
     struct admin_options to;
     uint64_t interval_ns;
+    int minutes; /* index in admin_minutes */
     bool once;
     bool json;
 };
@@ -25,6 +26,7 @@ static const struct cli_option options[] = {
     CLIENT_TLS_ROWS(struct top_arguments, to.tls),
     {"--interval", "DURATION", "time between two samples, 100ms to 1h; default 1s",
      cli_read_duration, TO(interval_ns), 100 * WEIR_MILLISECOND, WEIR_HOUR},
+    {"--minutes", "N", ADMIN_MINUTES_HELP, cli_read_choice, TO(minutes), .choices = admin_minutes},
     {"--once", NULL, "print one interval and end; default if there is no terminal", cli_read_switch,
      TO(once)},
     {"--json", NULL, "print one interval as JSON and end", cli_read_switch, TO(json)},
@@ -52,7 +54,7 @@ static int watch_once(const struct admin_client *client, const struct top_argume
 {
     struct top_sample second;
     (void)poll(NULL, 0, (int)(asked->interval_ns / WEIR_MILLISECOND));
-    int code = top_sample_take(client, &second, NULL);
+    int code = top_sample_take(client, asked->minutes, &second, NULL);
     if (code == CLI_OK) {
         json_t *report = top_report(first, &second);
         print_report(client, report, asked->json);
@@ -68,6 +70,7 @@ struct watch {
     struct admin_client *client;
     struct top_sample last;
     json_t *report;    /* NULL: none yet */
+    int minutes;       /* index in admin_minutes */
     struct buffer why; /* why the last sample failed; empty: it did not */
 };
 
@@ -103,7 +106,7 @@ static void look(struct watch *w)
     struct top_sample now;
     buffer_take(&w->why, buffer_len(&w->why));
     admin_renew_secret(w->client);
-    if (top_sample_take(w->client, &now, &w->why) == CLI_OK) {
+    if (top_sample_take(w->client, w->minutes, &now, &w->why) == CLI_OK) {
         json_decref(w->report);
         w->report = top_report(&w->last, &now);
         top_sample_finish(&w->last);
@@ -133,7 +136,7 @@ static void watch(struct watch *w, uint64_t interval_ms)
 static int watch_terminal(struct admin_client *client, const struct top_arguments *asked,
                           struct top_sample *first)
 {
-    struct watch w = {.client = client, .last = *first};
+    struct watch w = {.client = client, .last = *first, .minutes = asked->minutes};
     struct top_sample none = {.at_ms = 0};
     *first = none;
     buffer_init(&w.why, TOP_OUTPUT_MAX);
@@ -177,7 +180,7 @@ static int run(const struct cli_given *given, void *settings)
         return code;
     }
     client.peer.timeout_ms = TOP_TIMEOUT_MS;
-    code = top_sample_take(&client, &first, NULL);
+    code = top_sample_take(&client, asked->minutes, &first, NULL);
     if (code == CLI_OK && (asked->once || asked->json || !terminal_is_there())) {
         code = watch_once(&client, asked, &first);
     } else if (code == CLI_OK) {
@@ -188,7 +191,8 @@ static int run(const struct cli_given *given, void *settings)
     return code;
 }
 
-static const struct top_arguments defaults = {.interval_ns = WEIR_SECOND};
+static const struct top_arguments defaults = {.interval_ns = WEIR_SECOND,
+                                              .minutes = ADMIN_MINUTES_DEFAULT};
 
 const struct cli_command cli_top =
     CLI_COMMAND("top", "", "watch a running server; q ends it", options, defaults, run);

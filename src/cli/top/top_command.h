@@ -21,7 +21,7 @@ struct top_sample {
     uint64_t at_ms;                          /* by this process's clock */
     json_t *status;                          /* /v1/status */
     json_t *limits;                          /* /v1/limits: the list */
-    json_t *denied;                          /* /v1/top: the list */
+    json_t *denied;                          /* /v1/top */
     struct metric_histogram took[PROTOCOLS]; /* from /metrics */
     json_t *store;                           /* from /metrics; NULL: there is no fleet */
     struct metric_histogram store_took;
@@ -29,9 +29,10 @@ struct top_sample {
 
 /*
  * Takes a sample of the server. Returns CLI_OK, or an exit code; then *sample is empty, and `why`
- * says what went wrong, or a message if it is NULL. Call top_sample_finish() in both cases.
+ * says what went wrong, or a message if it is NULL. `minutes`: the time of the keys that were denied
+ * most, an index in admin_minutes. Call top_sample_finish() in both cases.
  */
-int top_sample_take(const struct admin_client *client, struct top_sample *sample,
+int top_sample_take(const struct admin_client *client, int minutes, struct top_sample *sample,
                     struct buffer *why);
 void top_sample_finish(struct top_sample *sample);
 

@@ -165,6 +165,8 @@ json_t *top_report(const struct top_sample *before, const struct top_sample *now
     (void)json_object_set_new(out, "store",
                               top_store_report(before, now, seconds, sum_of(limits, "degraded")));
     (void)json_object_set_new(out, "limits", limits);
-    (void)json_object_set_new(out, "denied", json_incref(now->denied));
+    (void)json_object_set_new(out, "denied", copy(now->denied, "denied"));
+    (void)json_object_set_new(out, "denied_minutes", copy(now->denied, "minutes"));
+    (void)json_object_set_new(out, "denied_others", copy(now->denied, "others"));
     return out;
 }

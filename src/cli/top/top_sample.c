@@ -61,18 +61,18 @@ static int fetch_metrics(const struct admin_client *client, struct top_sample *s
     return code;
 }
 
-int top_sample_take(const struct admin_client *client, struct top_sample *sample,
+int top_sample_take(const struct admin_client *client, int minutes, struct top_sample *sample,
                     struct buffer *why)
 {
-    char target[32];
-    (void)snprintf(target, sizeof target, "/v1/top?n=%d", TOP_DENIED);
+    char target[64];
+    admin_put_top(target, sizeof target, minutes, TOP_DENIED);
     *sample = (struct top_sample){.at_ms = clock_monotonic_ns() / WEIR_MILLISECOND};
     int code = fetch_json(client, "/v1/status", &sample->status, why);
     if (code == CLI_OK) {
         code = fetch_list(client, "/v1/limits", "limits", &sample->limits, why);
     }
     if (code == CLI_OK) {
-        code = fetch_list(client, target, "denied", &sample->denied, why);
+        code = fetch_json(client, target, &sample->denied, why);
     }
     if (code == CLI_OK) {
         code = fetch_metrics(client, sample, why);

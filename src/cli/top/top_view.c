@@ -258,6 +258,7 @@ static void fill_denied(struct grid *g, const json_t *denied)
     for (size_t i = 0; i < json_array_size(denied); i++) {
         const json_t *row = json_array_get(denied, i);
         grid_put_number(g, row, "count");
+        grid_put_member(g, row, "reason");
         grid_put_member(g, row, "limit");
         grid_put_member(g, row, "key");
     }
@@ -269,8 +270,23 @@ static const struct grid_column limit_columns[] = {
     {"ALLOW/S", true}, {"DENY/S", true}, {"NEVER/S", true}, {"SHADOW/S", true},
     {"KEYS", true},    {"FILL", true},   {"EVICT/S", true}, {"DEGRADED/S", true}};
 #define LIMIT_COLUMNS (sizeof limit_columns / sizeof limit_columns[0])
-static const struct grid_column denied_columns[] = {
-    {"DENIED", true}, {"LIMIT", false}, {"KEY", false}};
+
+/* Writes the table of denied keys. The title of its first column says for which time it is. */
+static void put_denied(const json_t *report, unsigned width, size_t rows, struct buffer *out)
+{
+    char title[32] = "DENIED";
+    struct grid_column columns[] = {
+        {title, true}, {"REASON", false}, {"LIMIT", false}, {"KEY", false}};
+    struct grid g;
+    if (json_is_integer(json_object_get(report, "denied_minutes"))) {
+        (void)snprintf(title, sizeof title, "DENIED/%.0fMIN",
+                       json_number(report, "denied_minutes"));
+    }
+    grid_init(&g, columns, sizeof columns / sizeof columns[0]);
+    fill_denied(&g, json_object_get(report, "denied"));
+    grid_print(&g, out, width, rows);
+    grid_finish(&g);
+}
 
 /* ---- the whole view ---- */
 
@@ -294,9 +310,6 @@ void top_view(const json_t *report, const char *address, unsigned width, unsigne
     grid_finish(&g);
     if (of_denied > 0) {
         buffer_put_char(out, '\n');
-        grid_init(&g, denied_columns, sizeof denied_columns / sizeof denied_columns[0]);
-        fill_denied(&g, denied);
-        grid_print(&g, out, width, of_denied);
-        grid_finish(&g);
+        put_denied(report, width, of_denied, out);
     }
 }

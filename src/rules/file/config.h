@@ -377,6 +377,9 @@ enum config_fleet {
  * must not take long to be read. */
 #define CONFIG_TEXT_VALUES 65536
 
+/* Memory in which a server counts the keys that are denied most (server/denied/top_panes.h). */
+#define CONFIG_TOP_BYTES 8000000
+
 struct config {
     enum config_fleet fleet; /* these four are set before reading */
     bool no_files;           /* the text must not name files, as in config_put() */

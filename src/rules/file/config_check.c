@@ -37,20 +37,25 @@ static void check_memory(const struct config *config, struct problems *problems,
     char need[QUANTITY_MAX];
     char have[QUANTITY_MAX];
     char files[QUANTITY_MAX];
-    uint64_t sum = config_bytes(config, problems);
+    char list[QUANTITY_MAX];
+    uint64_t tables = config_bytes(config, problems);
+    uint64_t sum = add_sat(tables, CONFIG_TOP_BYTES);
     const struct source_file *largest = largest_file(config);
     if (largest != NULL && add_sat(sum, config->files_bytes) > config->server.memory) {
         problem(problems, place,
-                "found limits that need %s and files that need %s, mostly %s, expected at most %s "
-                "together: shorten the files, lower max_keys or raise server.memory",
-                size_print_short(sum, need), size_print_short(config->files_bytes, files),
-                largest->path, size_print_short(config->server.memory, have));
+                "found limits that need %s, files that need %s, mostly %s, and %s for the keys "
+                "denied most, expected at most %s together: shorten the files, lower max_keys or "
+                "raise server.memory",
+                size_print_short(tables, need), size_print_short(config->files_bytes, files),
+                largest->path, size_print_short(CONFIG_TOP_BYTES, list),
+                size_print_short(config->server.memory, have));
     } else if (sum > config->server.memory) {
         problem(problems, place,
-                "found limits%s that need %s, expected at most %s: lower max_keys or raise "
-                "server.memory",
+                "found limits%s that need %s, and %s for the keys denied most, expected at most %s "
+                "together: lower max_keys or raise server.memory",
                 config->adhoc.off || adhoc_is_shared(config) ? "" : " and adhoc",
-                size_print_short(sum, need), size_print_short(config->server.memory, have));
+                size_print_short(tables, need), size_print_short(CONFIG_TOP_BYTES, list),
+                size_print_short(config->server.memory, have));
     }
 }
 

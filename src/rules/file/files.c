@@ -66,6 +66,7 @@ int file_read(struct arena *arena, const char *path, size_t most, struct text *c
               struct weir_error *error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    *content = TEXT("");
     if (fd < 0) {
         return fail_errno(error, "cannot be opened", path);
     }

@@ -4,8 +4,11 @@
 
 #include "rules/file/fields.h"
 
-/* The server, the store and the attributes (attributes.c) of a struct config. */
+/* The server, the store (store_section.c) and the attributes (attributes.c) of a struct config. */
 extern const struct field_type type_server, type_store, type_attributes;
+
+/* A struct networks, shown only if it is given. */
+extern const struct field_type type_networks;
 
 /*
  * Reports a name that rules use for an attribute and that no request will have: with a section

@@ -20,8 +20,10 @@
  *                   "until_ms" (null: without end),"blocked_ms" (-1: without end),"by","why"},...],
  *                   "left_out":N (of a list that is too long),"unnamed":N (at most so many are
  *                   blocked whose keys are not known)}
- *   admin    GET    /v1/top[?n=20]
- *                   {"denied":[{"limit":L,"key":K,"count":N,"error":N},...]}
+ *   admin    GET    /v1/top[?n=20][&minutes=1|5|15]
+ *                   {"minutes","seconds" (that it covers),"others" (at most so often each other
+ *                   key was denied),"denied":[{"limit":L,"key":K,"reason":R,"count":N,
+ *                   "error":N},...]}
  *   admin    POST   /v1/reload              {"generation":N,"messages":[...]}; 422 if
  *                                           something stays as it was (rules or secrets)
  *   admin    GET    /v1/config              the effective rules, application/yaml
@@ -84,7 +86,8 @@
 #include "server/http/http_json.h"
 
 /* Tables of routes; `path` is NULL after the last row. */
-extern const struct http_route admin_status_routes[];   /* state, metrics, keys denied most */
+extern const struct http_route admin_status_routes[];   /* state, metrics */
+extern const struct http_route admin_top_routes[];      /* keys denied most */
 extern const struct http_route admin_metrics_routes[];  /* of the listener for metrics */
 extern const struct http_route admin_limits_routes[];   /* limits, and the rules as a whole */
 extern const struct http_route admin_keys_routes[];     /* keys */
@@ -106,8 +109,15 @@ void admin_reply_json(struct exchange *x, int status, struct json_t *json);
 void admin_reply_refused(struct exchange *x, int e, const struct weir_error *error,
                          struct json_t *messages);
 
-/* Returns {"denied":[...]} with the keys that were denied most; NULL if out of memory. */
-struct json_t *admin_top(const struct server *server, size_t most);
+/* The times for which the keys that were denied most are listed. */
+#define ADMIN_TOP_MINUTES 3
+extern const uint64_t admin_top_minutes[ADMIN_TOP_MINUTES];
+
+/* Returns what /v1/top replies; NULL if out of memory. */
+struct json_t *admin_top(const struct server *server, uint64_t minutes, size_t most);
+
+/* Begins another turn of counting denials if one is due. Called about once a second. */
+void admin_top_tick(const struct server *server);
 
 /* Puts ,"messages":[...] before the end of a problem. NULL: nothing. */
 void admin_put_messages(struct buffer *body, const struct json_t *messages);

@@ -1,5 +1,4 @@
-/* Routes about the state of the server: its status, metrics for Prometheus,
- * the keys denied most. */
+/* Routes about the state of the server: its status, metrics for Prometheus. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #include "rules/live/live.h"
 #include "server/admin/admin.h"
 #include "server/admin/metrics.h"
-#include "server/admin/top_denied.h"
+#include "server/notices/notices.h"
 #include "wire/resp.h"
 
 /* ---- status ---- */
@@ -117,10 +116,11 @@ static json_t *make_status(const struct exchange *x, const struct numbers *n)
     json_t *results;
     json_t *asked = requests(n, &results);
     return json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:I}",
-        "version", weir_version(), "state", states[load_acquire(&x->server->state)], "uptime_s",
-        (json_int_t)(up_ns / WEIR_SECOND), "pid", (json_int_t)getpid(), "threads",
-        (json_int_t)x->server->threads, "generation", (json_int_t)n->rules.generation, "config",
+        "{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:f, s:I}",
+        "version", weir_version(), "state", states[load_acquire(&x->server->state)], "notices",
+        notices_json(x->server->notices, x->role), "uptime_s", (json_int_t)(up_ns / WEIR_SECOND),
+        "pid", (json_int_t)getpid(), "threads", (json_int_t)x->server->threads, "generation",
+        (json_int_t)n->rules.generation, "config",
         x->role >= ROLE_ADMIN ? config_of(x->server->rules) : json_null(), "mode",
         shadow ? "shadow" : "enforce", "connections", by_listener(n->counts.open), "requests",
         asked, "results", results, "decisions", decisions(n), "store", store_of(x, &n->fleet),
@@ -132,6 +132,7 @@ static void run_status(struct exchange *x)
 {
     struct numbers n;
     if (numbers_read(x->server, &n) == 0) {
+        notices_update(x->server->notices, &n, clock_unix_ns());
         admin_reply_json(x, 200, make_status(x, &n));
     } else {
         http_reply_problem(x, 500, "out of memory");
@@ -151,70 +152,9 @@ static void run_metrics(struct exchange *x)
     numbers_finish(&n);
 }
 
-/* ---- keys that are denied most ---- */
-
-#define TOP_TOLD 20
-#define TOP_MOST 99999
-#define KEY_TEXT (4 * TOP_KEY_BYTES + 8)
-
-static json_t *make_item(const struct top_item *item)
-{
-    char text[KEY_TEXT];
-    bool cut = item->key_len > TOP_KEY_BYTES;
-    size_t n =
-        weir_rules_key_text(item->key, cut ? TOP_KEY_BYTES : item->key_len, text, sizeof text - 3);
-    if (cut && (n < 3 || memcmp(text + n - 3, "...", 3) != 0)) {
-        memcpy(text + n, "...", 4);
-    }
-    return json_pack("{s:s, s:s, s:I, s:I}", "limit", item->limit, "key", text, "count",
-                     (json_int_t)item->count, "error", (json_int_t)item->error);
-}
-
-/* Returns how many items are asked for; 0 after a reply. */
-static size_t read_many(struct exchange *x)
-{
-    char room[64];
-    struct text query = x->request->query;
-    struct http_pair pair;
-    uint64_t n = TOP_TOLD;
-    if (query.len > 0 &&
-        (query.len >= sizeof room || !http_next_pair(&query, room, &pair) || query.len > 0 ||
-         !text_is(pair.name, "n") || !resp_to_u64(pair.value, &n) || n == 0 || n > TOP_MOST)) {
-        http_reply_problem(x, 400, "found another query, expected ?n=N, with N from 1 to 99999");
-        return 0;
-    }
-    return n;
-}
-
-json_t *admin_top(const struct server *server, size_t most)
-{
-    struct top *tops[SERVER_THREADS_MAX + 1];
-    struct top_item *items;
-    size_t n = 0;
-    for (unsigned i = 0; i < server->workers_count; i++) {
-        tops[n++] = server->workers[i].top;
-    }
-    int64_t count = top_read(tops, n, &items);
-    json_t *denied = json_array();
-    for (int64_t i = 0; i < count && (size_t)i < most; i++) {
-        (void)json_array_append_new(denied, make_item(&items[i]));
-    }
-    free(items);
-    return json_pack("{s:o}", "denied", denied);
-}
-
-static void run_top(struct exchange *x)
-{
-    size_t most = read_many(x);
-    if (most > 0) {
-        admin_reply_json(x, 200, admin_top(x->server, most));
-    }
-}
-
 const struct http_route admin_status_routes[] = {
     {"GET", "/metrics", HTTP_AT, ROLE_CHECK, run_metrics, "metrics for Prometheus"},
     {"GET", "/v1/status", HTTP_AT, ROLE_CHECK, run_status, "the program: state, requests, memory"},
-    {"GET", "/v1/top", HTTP_AT, ROLE_ADMIN, run_top, "keys that are denied most: ?n=20"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };
 

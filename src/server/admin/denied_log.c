@@ -7,7 +7,8 @@
 #include "base/atomic.h"
 #include "base/hash.h"
 #include "common/log.h"
-#include "server/admin/top_denied.h"
+#include "server/denied/limit_reasons.h"
+#include "server/denied/top_denied.h"
 
 #define PARTS 16
 #define WAYS 8
@@ -205,7 +206,10 @@ void denied_note(void *arg, const struct weir_rules_denial *d)
 {
     struct denied_line line = {0};
     (void)arg;
-    top_denied(d->limit, d->key, d->key_len);
+    top_denied(d->limit, d->key, d->key_len, d->reason);
+    if (d->reason != WEIR_REASON_LIMIT) {
+        limit_reasons_note(d->limit, d->reason);
+    }
     if (d->log_count > 0 && own != NULL && denied_log_due(own, d, &line)) {
         tell(d, &line);
     }

@@ -6,19 +6,20 @@
 #include "server/admin/admin.h"
 #include "server/admin/history.h"
 #include "server/admin/sample.h"
-#include "server/admin/top_denied.h"
+#include "server/notices/notices.h"
 
 struct events {
     uv_timer_t timer;
     struct worker *worker;
     struct sampler sampler;
     struct buffer text;    /* of the event that is being sent */
+    char *notices[ROLES];  /* as each role was last told; NULL: not yet */
     uint64_t noted[ROLES]; /* number of the last event of the history that each role was sent */
     uint64_t ticks;
 };
 
 #define TOP_TICKS 2  /* ticks of the timer for each `top` */
-#define TOP_COUNT 20 /* keys in it */
+#define TOP_COUNT 20 /* keys for each of its times */
 #define TEXT_BYTES (1u << 20)
 
 /* ---- texts ---- */
@@ -203,6 +204,50 @@ static void tell_news(struct events *e)
     noted[ROLE_ADMIN] = history_events(h, noted[ROLE_ADMIN], ROLE_ADMIN, tell_one, &to_admin);
 }
 
+/* ---- notices ---- */
+
+/* Returns the notices for a role, to be freed; NULL: out of memory. */
+static char *notices_text(const struct server *server, enum role role)
+{
+    json_t *all = json_pack("{s:o}", "notices", notices_json(server->notices, role));
+    char *text = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
+    return text;
+}
+
+/* Sends the notices to each role for which they have changed. */
+static void send_notices(struct events *e)
+{
+    for (enum role role = ROLE_CHECK; role <= ROLE_ADMIN; role++) {
+        char *text = notices_text(e->worker->server, role);
+        if (text == NULL || (e->notices[role] != NULL && strcmp(e->notices[role], text) == 0)) {
+            free(text);
+            continue;
+        }
+        free(e->notices[role]);
+        e->notices[role] = text;
+        begin(&e->text, "notices");
+        buffer_put(&e->text, text_of(text));
+        end(&e->text);
+        send_all(e, role, role);
+    }
+}
+
+/* Puts the notices at the beginning of a stream. */
+static void put_notices(struct exchange *x)
+{
+    struct buffer out;
+    char *text = notices_text(x->server, x->role);
+    buffer_init(&out, TEXT_BYTES);
+    begin(&out, "notices");
+    buffer_put(&out, text_of(text != NULL ? text : "{\"notices\":[]}"));
+    end(&out);
+    free(text);
+    x->out->full = x->out->full || out.full;
+    buffer_put(x->out, buffer_text(&out));
+    buffer_finish(&out);
+}
+
 /* ---- the timer ---- */
 
 static void send_sample(struct events *e)
@@ -231,9 +276,14 @@ static bool has_admins(const struct worker *w)
 /* Composes the event `top` in e->text. Returns false if out of memory. */
 static bool compose_top(struct events *e)
 {
-    json_t *top = admin_top(e->worker->server, TOP_COUNT);
-    char *text = top != NULL ? json_dumps(top, JSON_COMPACT) : NULL;
-    json_decref(top);
+    json_t *tops = json_array();
+    for (size_t i = 0; i < ADMIN_TOP_MINUTES; i++) {
+        (void)json_array_append_new(tops,
+                                    admin_top(e->worker->server, admin_top_minutes[i], TOP_COUNT));
+    }
+    json_t *all = json_pack("{s:o}", "tops", tops);
+    char *text = all != NULL ? json_dumps(all, JSON_COMPACT) : NULL;
+    json_decref(all);
     if (text != NULL) {
         begin(&e->text, "top");
         buffer_put(&e->text, text_of(text));
@@ -246,7 +296,10 @@ static bool compose_top(struct events *e)
 static void on_time(uv_timer_t *timer)
 {
     struct events *e = timer->data;
+    admin_top_tick(e->worker->server);
     check_roles(e->worker);
+    notices_look(e->worker->server, clock_unix_ns());
+    send_notices(e);
     tell_news(e);
     send_sample(e);
     if (++e->ticks % TOP_TICKS == 0 && has_admins(e->worker) && compose_top(e)) {
@@ -291,6 +344,9 @@ void events_finish(struct worker *w)
 {
     if (w->events != NULL) {
         buffer_finish(&w->events->text);
+        for (enum role role = ROLE_CHECK; role <= ROLE_ADMIN; role++) {
+            free(w->events->notices[role]);
+        }
         sampler_finish(&w->events->sampler);
         free(w->events);
         w->events = NULL;
@@ -372,6 +428,7 @@ static void run_events(struct exchange *x)
         session_of(c)->role = x->role;
         connection_stream(c);
         put_hello(x);
+        put_notices(x);
         /* A page that loses its stream again and again, because its machine is busy, might otherwise
          * never have one for long enough to see the next `top`. */
         if (x->role == ROLE_ADMIN && compose_top(c->worker->events)) {

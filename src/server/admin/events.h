@@ -6,8 +6,10 @@
  *   hello    {"version","role","every_ms","streams":N}    once, at first
  *   sample   as in sample.h, each second
  *   event    what has happened, as in history.h
- *   top      {"denied":[...]} as /v1/top, after hello and then every second sample, for the role admin
- *            only
+ *   notices  {"notices":[...]} as in server/notices/notices.h, after hello and when they
+ *            change
+ *   top      {"tops":[...]}, each as /v1/top, for 1, 5 and 15 minutes, after hello and then every
+ *            second sample, for the role admin only
  *   dropped  {"why"}: the stream ends now
  *
  * Streams have bounds of their own: SERVER_STREAMS of them, outside of those for other connections

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "server/denied/limit_reasons.h"
+
 static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct limit_counts *)a)->name, ((const struct limit_counts *)b)->name);
@@ -20,6 +22,7 @@ bool limits_counted_read(const struct numbers *n, struct limits_counted *counted
         all[i].allowed = from->stats.allowed;
         all[i].denied = from->stats.denied + from->stats.never;
         all[i].shadow_denied = from->stats.shadow_denied;
+        limit_reasons_read(n->server->reasons, from->name, all[i].reasons);
         all[i].missing = from->missing;
         all[i].uncovered = from->uncovered;
     }
@@ -62,6 +65,9 @@ void limits_counted_since(const struct limits_counted *before, const struct limi
         since[i].allowed = added(from->allowed, since[i].allowed);
         since[i].denied = added(from->denied, since[i].denied);
         since[i].shadow_denied = added(from->shadow_denied, since[i].shadow_denied);
+        for (unsigned r = 0; r < REQUEST_REASONS; r++) {
+            since[i].reasons[r] = added(from->reasons[r], since[i].reasons[r]);
+        }
         since[i].missing = added(from->missing, since[i].missing);
         since[i].uncovered = added(from->uncovered, since[i].uncovered);
     }

@@ -9,6 +9,7 @@ struct limit_counts {
     uint64_t allowed;
     uint64_t denied; /* deny and never */
     uint64_t shadow_denied;
+    uint64_t reasons[REQUEST_REASONS]; /* of the denied ones, by reason, but for those of LIMIT */
     uint64_t missing;
     uint64_t uncovered; /* as in struct weir_rules_limit */
     /* Per second, over about the last RATE_SPAN_S seconds; limits_counted_rate() sets them. */

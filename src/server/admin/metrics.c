@@ -64,6 +64,8 @@ static const struct metric metrics[] = {
         "Keys that fit into the tables of a limit."),
     ONE("weir_table_bytes", OF_LIMIT, LIMIT(stats.bytes),
         "Memory or files of the tables of a limit, in bytes."),
+    ONE("weir_kill_switch", OF_LIMIT, LIMIT(switched),
+        "1 if an operator has switched a limit to shadow mode, otherwise 0."),
     ONE("weir_blocks", OF_LIMIT, LIMIT(stats.blocks),
         "Keys of a limit that are blocked, banned ones included."),
     SERIES("weir_bans_total", OF_LIMIT,
@@ -123,6 +125,8 @@ static const struct metric metrics[] = {
         "Connections to the store that are ready for calls."),
     ONE("weir_store_connects_total", OF_STORE, ALL(fleet.connects),
         "Attempts to connect to the store."),
+    ONE("weir_store_certificate_expiry_timestamp_seconds", OF_STORE, ALL(fleet.certificate_ns),
+        "Unix time at which this node's certificate for the store ends; 0 without one."),
     ONE("weir_store_targets_refused_total", OF_STORE, ALL(fleet.targets_refused),
         "Addresses that a Sentinel or a node announced and that are not used, because they are "
         "outside of store.networks."),
@@ -177,6 +181,19 @@ static const struct metric metrics[] = {
            {"deny", COUNT(requests[REQUEST_DENY])}, {"error", COUNT(requests[REQUEST_ERROR])},
            {"overload", COUNT(requests[REQUEST_OVERLOAD])},
            {"other", COUNT(requests[REQUEST_OTHER])}),
+    SERIES("weir_denied_total", OF_ALL,
+           "Requests of clients that were denied, by why: the units of a limit (limit), a ban, a "
+           "block of the key (blocked), the block list, a key without value and on_missing: deny "
+           "(missing), a store that does not answer and on_store_failure: closed (store), a full "
+           "table or queue (overload), or a call that could not be decided (other).",
+           "reason", {"limit", ALL(counts.denied[WEIR_REASON_LIMIT])},
+           {"ban", ALL(counts.denied[WEIR_REASON_BAN])},
+           {"blocked", ALL(counts.denied[WEIR_REASON_BLOCKED])},
+           {"block_list", ALL(counts.denied[WEIR_REASON_BLOCK_LIST])},
+           {"missing", ALL(counts.denied[WEIR_REASON_MISSING])},
+           {"store", ALL(counts.denied[WEIR_REASON_STORE])},
+           {"overload", ALL(counts.denied[WEIR_REASON_OVERLOAD])},
+           {"other", ALL(counts.denied[WEIR_REASON_UNMATCHED])}),
     SERIES("weir_negative_hits_total", OF_ALL,
            "Limits whose units a call of Envoy's rate limit service wanted to give back "
            "(is_negative_hits), by what happened: they were given back (given), or not, because "

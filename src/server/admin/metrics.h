@@ -11,7 +11,7 @@
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-#define METRICS_SERIES_MAX 5
+#define METRICS_SERIES_MAX 8
 
 /* The description of a metric, for the manual. */
 struct metrics_about {

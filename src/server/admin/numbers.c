@@ -64,6 +64,8 @@ static int take_limit(void *arg, const struct weir_rules_limit *from)
     limit->bans += from->bans;
     limit->bans_failed += from->bans_failed;
     limit->denials_evicted += from->denials_evicted;
+    limit->switched = from->switched != 0;
+    limit->shadow = from->shadow != 0;
     limit->left_out = denied_log_left_out(n->server->denied_log, from->name);
     limit->remote = limit->remote || from->consistency != WEIR_RULES_LOCAL;
     limit->remembered += from->remembered;
@@ -148,6 +150,21 @@ static void read_process(struct process_numbers *p)
 
 /* ---- all ---- */
 
+/* Counts the denied requests of clients whose reason is the units of a limit: all others but the
+ * counted ones. The counts are read one after the other, so that they may differ by a few. */
+static void count_of_limits(struct worker_counts *counts)
+{
+    uint64_t all = 0;
+    uint64_t others = 0;
+    for (unsigned i = 0; i < PROTOCOLS; i++) {
+        all += listener_is_for_clients(i) ? counts->requests[REQUEST_DENY][i] : 0;
+    }
+    for (unsigned i = 0; i < REQUEST_REASONS; i++) {
+        others += counts->denied[i];
+    }
+    counts->denied[WEIR_REASON_LIMIT] = all > others ? all - others : 0;
+}
+
 /* Reads everything but what the rules count. */
 static void read_server(const struct server *server, struct numbers *n)
 {
@@ -155,6 +172,7 @@ static void read_server(const struct server *server, struct numbers *n)
     for (unsigned i = 0; i < server->workers_count; i++) {
         add_words(&server->workers[i].counts, &n->counts, sizeof n->counts);
     }
+    count_of_limits(&n->counts);
     n->reloads = load_relaxed(&server->reloads);
     n->reloads_failed = load_relaxed(&server->reloads_failed);
     n->renewals = load_relaxed(&server->renewals);
@@ -173,6 +191,7 @@ int numbers_read(const struct server *server, struct numbers *n)
 {
     read_server(server, n);
     n->process.open_files = open_files();
+    n->shadow = weir_rules_shadow_get(server->rules, NULL) == 1;
     int e = weir_rules_stats_read(server->rules, &n->rules);
     return e == 0 ? numbers_limits(server, take_limit, n) : e;
 }

@@ -17,6 +17,8 @@ struct limit_numbers {
     uint64_t bans_failed;
     uint64_t denials_evicted;
     uint64_t left_out; /* denials that were not logged, although the limit has `log` */
+    uint64_t switched; /* 1: to shadow mode, by the kill switch */
+    bool shadow;       /* in shadow mode by the rules */
     bool remote;       /* a fleet decides it; the rest is for such limits only */
     int on_store_failure;
     uint64_t degraded;
@@ -48,7 +50,7 @@ struct numbers {
     uint64_t certificate_ns; /* Unix time at which the certificate ends; 0: none */
     uint64_t loaded_ns;
     uint64_t started_ns;
-    bool shadow; /* the kill switch is on; of numbers_read_briefly() only */
+    bool shadow; /* the kill switch is on, for all limits */
 };
 
 /* Returns 0 or WEIR_E...; numbers_finish() must be called in either case. */

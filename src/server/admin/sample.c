@@ -48,6 +48,37 @@ static void put_requests(struct sampler *s, const struct worker_counts *counts, 
     buffer_put_char(out, '}');
 }
 
+/* Puts those of the counts that are not 0, by the name of their reason. */
+static void put_reasons(struct buffer *out, const uint64_t counts[REQUEST_REASONS])
+{
+    const char *between = "{";
+    for (int i = 0; i < REQUEST_REASONS; i++) {
+        if (counts[i] > 0) {
+            buffer_put(out, text_of(between));
+            http_put_string(
+                out, text_of(i == WEIR_REASON_UNMATCHED ? "other" : weir_rules_reason_name(i)));
+            put_number(out, ":", counts[i]);
+            between = ",";
+        }
+    }
+    buffer_put(out, *between == '{' ? TEXT("{}") : TEXT("}"));
+}
+
+/* Puts the denied ones of them, by reason. What the counts of a limit fall back by, because they are
+ * read one after the other, was put with the sample before. */
+static void put_denied(struct sampler *s, const struct worker_counts *counts, struct buffer *out)
+{
+    uint64_t news[REQUEST_REASONS] = {0};
+    for (unsigned i = 0; i < REQUEST_REASONS; i++) {
+        if (counts->denied[i] > s->denied[i]) {
+            news[i] = counts->denied[i] - s->denied[i];
+            s->denied[i] = counts->denied[i];
+        }
+    }
+    buffer_put(out, TEXT(",\"denied\":"));
+    put_reasons(out, news);
+}
+
 /* ---- latency ---- */
 
 /* Returns a quantile in microseconds, interpolated within its bucket. */
@@ -162,6 +193,31 @@ static void put_news(struct buffer *out, struct limit_counts *news, size_t count
     }
 }
 
+static bool has_reasons(const struct limit_counts *l)
+{
+    uint64_t all = 0;
+    for (unsigned i = 0; i < REQUEST_REASONS; i++) {
+        all += l->reasons[i];
+    }
+    return all > 0;
+}
+
+/* Puts the reasons of the limits that put_news() has named. */
+static void put_news_reasons(struct buffer *out, const struct limit_counts *news, size_t count)
+{
+    const char *between = "";
+    buffer_put(out, TEXT("},\"limits_denied\":{"));
+    for (size_t i = 0; i < count && i < SAMPLE_LIMITS; i++) {
+        if (has_reasons(&news[i])) {
+            buffer_put(out, text_of(between));
+            http_put_string(out, text_of(news[i].name));
+            buffer_put_char(out, ':');
+            put_reasons(out, news[i].reasons);
+            between = ",";
+        }
+    }
+}
+
 static void put_limits(struct sampler *s, const struct numbers *n, uint64_t now_ns,
                        struct buffer *out)
 {
@@ -173,7 +229,9 @@ static void put_limits(struct sampler *s, const struct numbers *n, uint64_t now_
         if (s->at_ns != 0 && now_ns > s->at_ns) {
             limits_counted_rate(&s->limits, &now, news, (double)(now_ns - s->at_ns) / 1e9);
         }
-        put_news(out, news, keep_busy(news, now.count));
+        size_t count = keep_busy(news, now.count);
+        put_news(out, news, count);
+        put_news_reasons(out, news, count);
     } else {
         out->full = true; /* no sample */
     }
@@ -250,6 +308,7 @@ static void put_all(struct sampler *s, const struct numbers *n, uint64_t now_ns,
 {
     put_number(out, "{\"at_ms\":", now_ns / WEIR_MILLISECOND);
     put_requests(s, &n->counts, out);
+    put_denied(s, &n->counts, out);
     put_latency(s, &n->counts, out);
     put_limits(s, n, now_ns, out);
     put_tables(n, out);

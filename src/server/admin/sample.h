@@ -2,9 +2,13 @@
  * Composes a sample: what the server has done since the last one, and its state, as a JSON object.
  *
  *   {"at_ms","requests":{"allow","deny","error","overload","other"} (of the clients' listeners),
+ *    "denied":{REASON:N,...} (of the denied ones, by reason: "limit", "store" and so on, and "other"
+ *    for calls that could not be decided; those with some),
  *    "latency_us":{"p50","p99","p999"} (null: no requests),
  *    "limits":{NAME:[allowed,denied,shadow_denied],...} (of those with decisions SAMPLE_LIMITS: first
  *    up to SAMPLE_DENYING that have denied most, then the busiest; the others added up as "(others)"),
+ *    "limits_denied":{NAME:{REASON:N,...},...} (of these limits, their denials for other reasons than
+ *    the units of the limit),
  *    "keys","capacity","fullest":{"limit","percent"} (null: no limits),"reservations","held",
  *    "connections" (of clients),"memory_bytes","cpu" (processors in use),"generation","mode",
  *    "store":{"up","nodes","connections","breakers_open"} (null: no fleet)}
@@ -22,6 +26,7 @@ struct sampler {
     uint64_t at_ns; /* Unix time; 0: there was none */
     uint64_t cpu_ns;
     uint64_t requests[REQUEST_RESULTS];
+    uint64_t denied[REQUEST_REASONS];
     struct histogram took;
     struct limits_counted limits;
 };

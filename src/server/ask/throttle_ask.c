@@ -2,21 +2,29 @@
 
 #include "base/error.h"
 #include "rules/file/adhoc.h"
-#include "server/admin/top_denied.h"
+#include "rules/live/live.h"
 #include "server/ask/key_ask.h"
+#include "server/denied/limit_reasons.h"
+#include "server/denied/top_denied.h"
 
 _Static_assert((int)REMOTE_CHECK == (int)WEIR_CHECK && (int)REMOTE_PEEK == (int)WEIR_PEEK,
                "the modes of these questions are verbs of a fleet");
 
 static const struct weir_rules_value name = {SERVER_ADHOC, sizeof SERVER_ADHOC - 1};
 
-bool throttle_denies(const struct weir_question *q)
+int throttle_denies(const struct weir_question *q, const struct weir_answer *said)
 {
-    bool shadow = (q->flags & WEIR_SHADOW) != 0;
-    if (!shadow && q->mode != WEIR_PEEK) {
-        top_denied(SERVER_ADHOC, q->key, q->key_len);
+    if ((q->flags & WEIR_SHADOW) != 0) {
+        return 0;
     }
-    return !shadow;
+    int reason = said->flags == 0 ? WEIR_REASON_LIMIT : rules_reason(said); /* a call less */
+    if (q->mode != WEIR_PEEK) {
+        top_denied(SERVER_ADHOC, q->key, q->key_len, reason);
+        if (reason != WEIR_REASON_LIMIT) {
+            limit_reasons_note(SERVER_ADHOC, reason);
+        }
+    }
+    return reason;
 }
 
 /* Sets the answer to what the limit has said about the question. */
@@ -24,7 +32,7 @@ static void take(const struct weir_question *q, uint64_t window_ns, const struct
                  struct answer *answer)
 {
     struct weir_rules_found found = {.window_ns = window_ns};
-    found.shadow = said->verdict != WEIR_ALLOW && !throttle_denies(q);
+    found.shadow = said->verdict != WEIR_ALLOW && throttle_denies(q, said) == 0;
     answer_from_limit(said, name, &found, answer);
 }
 

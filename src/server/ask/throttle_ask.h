@@ -11,9 +11,9 @@ static inline unsigned throttle_flags(const struct server *server)
     return load_relaxed(&server->adhoc_shadow) != 0 ? WEIR_SHADOW : 0;
 }
 
-/* Returns whether a denial by the built-in limit is told to the client, and counts its key as denied
- * if it is. A question with WEIR_SHADOW is never denied. */
-bool throttle_denies(const struct weir_question *q);
+/* Returns the reason (enum weir_rules_reason) of a denial by the built-in limit, and counts its key
+ * as denied; 0 if the client is not told of the denial: a question with WEIR_SHADOW is never denied. */
+int throttle_denies(const struct weir_question *q, const struct weir_answer *said);
 
 /* The numbers of a question. */
 struct throttle {

@@ -45,6 +45,7 @@ static struct grpc_call *create_call(struct connection *c, int32_t stream)
     }
     call->connection = c;
     call->stream = stream;
+    call->begun_ms = uv_now(&c->worker->loop);
     call->deadline_ns = UINT64_MAX;
     call->role = access_role(c->worker->server->options.access, &c->pass);
     call->next = s->calls;
@@ -165,10 +166,13 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
     bool ends = (frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
                 (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     struct grpc_call *call = head || ends ? call_of(h2, frame->hd.stream_id) : NULL;
+    grpc_session_of(arg)->greeted = true;
     if (call != NULL && head) {
+        call->headed = true;
         grpc_check_head(call);
     }
     if (call != NULL && ends) {
+        call->complete = true;
         allow_frames(grpc_session_of(arg), GRPC_FRAMES_CALL);
         grpc_run(call);
     }
@@ -335,6 +339,45 @@ static void farewell(struct connection *c, bool last)
     grpc_put_frames(c);
 }
 
+/* Answers a call whose message has not come in time. If the client does not end its stream then, the
+ * stream is reset at the next look; nghttp2 would drop the answer if that was done at once. */
+static void cut_call(struct grpc_call *call)
+{
+    static struct log_limit limit;
+    if (call->answered) {
+        call->complete = true;
+        (void)nghttp2_submit_rst_stream(grpc_session_of(call->connection)->h2, NGHTTP2_FLAG_NONE,
+                                        call->stream, NGHTTP2_NO_ERROR);
+    } else {
+        connection_tell(call->connection, &limit, LEVEL_WARNING, "call ended",
+                        "its request does not end");
+        grpc_refuse(call, REQUEST_ERROR, GRPC_DEADLINE_EXCEEDED,
+                    "the message was not complete in time");
+    }
+}
+
+/* A head that does not end holds up all other frames, so the connection ends with it. */
+static bool late(struct connection *c, uint64_t now_ms)
+{
+    struct grpc_session *s = grpc_session_of(c);
+    const uint64_t most_ms = c->worker->server->options.request_ms;
+    bool ends = s->h2 != NULL && !s->greeted && now_ms - c->accepted_ms > most_ms;
+    bool cut = false;
+    for (struct grpc_call *call = s->calls; call != NULL && !ends; call = call->next) {
+        if (!call->complete && now_ms - call->begun_ms > most_ms) {
+            ends = !call->headed;
+            cut = true;
+            if (call->headed) {
+                cut_call(call);
+            }
+        }
+    }
+    if (cut && !ends) {
+        grpc_put_frames(c);
+    }
+    return ends;
+}
+
 static void finish(struct connection *c)
 {
     struct grpc_session *s = grpc_session_of(c);
@@ -362,5 +405,6 @@ const struct protocol protocol_grpc = {
     .unordered = true,
     .consume = consume,
     .farewell = farewell,
+    .late = late,
     .finish = finish,
 };

@@ -78,9 +78,12 @@ struct grpc_call {
     bool watching;     /* the reply goes on: grpc.health.v1.Health/Watch */
     bool ended;        /* no more is added to `reply` */
     bool answered;
-    bool waits; /* its message is complete, and there is no room for the reply */
+    bool headed;   /* its header fields are complete */
+    bool complete; /* its message is complete, or is not waited for any more */
+    bool waits;    /* its message is complete, and there is no room for the reply */
     const struct grpc_method *method; /* NULL: the path names none */
     enum role role;
+    uint64_t begun_ms;    /* when its first frame came, by the loop's clock */
     uint64_t deadline_ns; /* by clock_boot_ns(); UINT64_MAX: none */
     size_t fields_bytes;
     struct buffer request; /* the message with its prefix, as far as it has come */
@@ -97,6 +100,7 @@ struct grpc_session {
     struct grpc_call *spare; /* an ended call, for the memory of the next one; NULL: none */
     uint64_t frames;         /* how many more frames may come; see count_frame() */
     uint64_t frames_ms;      /* when that was computed, by the loop's clock */
+    bool greeted;            /* the client's first frame has come */
     bool stale;              /* the present input is too old to be decided (overload.h) */
 };
 

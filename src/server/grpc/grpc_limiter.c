@@ -179,7 +179,9 @@ static void reply(struct grpc_call *call, unsigned operation, int e, const struc
         grpc_fail(call, e, error);
     } else {
         put_answer(grpc_begin_message(call), a, operation);
-        grpc_reply(call, operation_result((enum operation)operation, 0, a));
+        enum request_result result = operation_result((enum operation)operation, 0, a);
+        worker_count_reason(call->connection->worker, PROTOCOL_GRPC, result, a->reason, a->limit);
+        grpc_reply(call, result);
     }
 }
 
@@ -223,7 +225,9 @@ static void put_result(struct worker *w, struct buffer *to, int e, const struct 
     struct buffer result;
     buffer_init(&inner, ANSWER_BYTES);
     buffer_init(&result, 2 * ANSWER_BYTES);
-    worker_count_requests(w, PROTOCOL_GRPC, operation_result(OPERATION_CHECK, e, a), 1);
+    enum request_result counted = operation_result(OPERATION_CHECK, e, a);
+    worker_count_requests(w, PROTOCOL_GRPC, counted, 1);
+    worker_count_reason(w, PROTOCOL_GRPC, counted, a->reason, a->limit);
     if (e == 0) {
         put_answer(&inner, a, OPERATION_CHECK);
         protobuf_put_message(&result, RESULT_ANSWER, buffer_text(&inner));

@@ -219,7 +219,10 @@ static void reply(struct grpc_call *call, const struct call *said)
     if (flags != 0) {
         put_metadata(to, flags);
     }
-    grpc_reply(call, verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY);
+    enum request_result result = verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY;
+    worker_count_reason(call->connection->worker, PROTOCOL_GRPC, result, said->answer.reason,
+                        said->answer.limit);
+    grpc_reply(call, result);
 }
 
 /* Denies a call that cannot be decided, if the rules say so. */
@@ -229,6 +232,8 @@ static bool decline(struct grpc_call *call, const char *why)
         return false;
     }
     protobuf_put_number(grpc_begin_message(call), RESPONSE_CODE, RLS_OVER_LIMIT);
+    worker_count_reason(call->connection->worker, PROTOCOL_GRPC, REQUEST_DENY,
+                        WEIR_REASON_UNMATCHED, "");
     grpc_reply(call, REQUEST_DENY);
     return true;
 }

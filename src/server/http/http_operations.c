@@ -73,7 +73,9 @@ void http_run_operation(struct exchange *x)
 static void put_item(struct worker *w, struct buffer *body, int e, const struct answer *a,
                      const struct weir_error *error)
 {
-    worker_count_requests(w, PROTOCOL_HTTP, operation_result(OPERATION_CHECK, e, a), 1);
+    enum request_result result = operation_result(OPERATION_CHECK, e, a);
+    worker_count_requests(w, PROTOCOL_HTTP, result, 1);
+    worker_count_reason(w, PROTOCOL_HTTP, result, a->reason, a->limit);
     if (e == 0) {
         http_put_answer(body, a, OPERATION_CHECK);
     } else {

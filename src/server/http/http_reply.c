@@ -263,6 +263,10 @@ static void count(const struct exchange *x, int status, const struct answer *a)
                                                             : REQUEST_OTHER;
     if (x->connection != NULL) {
         worker_count_requests(x->connection->worker, x->connection->protocol->kind, result, 1);
+        if (a != NULL) {
+            worker_count_reason(x->connection->worker, x->connection->protocol->kind, result,
+                                a->reason, a->limit);
+        }
     }
 }
 

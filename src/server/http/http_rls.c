@@ -262,6 +262,8 @@ static void reply(struct exchange *x, const struct call *call)
     put_metadata(to, rls_flags(call));
     buffer_put(to, TEXT("}"));
     x->result = verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY;
+    worker_count_reason(x->connection->worker, PROTOCOL_HTTP, x->result, call->answer.reason,
+                        call->answer.limit);
     http_reply(x, verdict == WEIR_ALLOW ? 200 : 429, "application/json", NULL);
 }
 
@@ -274,6 +276,8 @@ static void fail_call(struct exchange *x, int e, const struct weir_error *error)
     }
     buffer_put(&x->body, TEXT("{\"overallCode\":\"OVER_LIMIT\",\"statuses\":[]}"));
     x->result = REQUEST_DENY;
+    worker_count_reason(x->connection->worker, PROTOCOL_HTTP, REQUEST_DENY, WEIR_REASON_UNMATCHED,
+                        "");
     http_reply(x, 429, "application/json", NULL);
 }
 

@@ -5,35 +5,37 @@
 
 #include "base/atomic.h"
 #include "server/admin/admin.h"
+#include "server/notices/notices.h"
 #include "server/sandbox/explain_json.h"
 #include "server/sandbox/sandboxes.h"
 
 /* ---- health checks, for orchestrators ---- */
 
-static void reply_word(struct exchange *x, int status, struct text word)
+static void reply_text(struct exchange *x, int status)
 {
-    buffer_put(&x->body, word);
     http_reply(x, status, "text/plain; charset=utf-8", NULL);
 }
 
 static void run_healthz(struct exchange *x)
 {
-    reply_word(x, 200, TEXT("ok\n"));
+    buffer_put(&x->body, TEXT("ok\n"));
+    reply_text(x, 200);
 }
 
+/* Replies with a line, and one for each notice. These do not make a server unready: it answers
+ * as its rules say for that case, and without it clients would be served by fewer nodes. */
 static void run_readyz(struct exchange *x)
 {
-    if (load_acquire(&x->server->state) == SERVER_READY) {
-        reply_word(x, 200, TEXT("ready\n"));
-    } else {
-        reply_word(x, 503, TEXT("not ready\n"));
-    }
+    bool ready = load_acquire(&x->server->state) == SERVER_READY;
+    buffer_put(&x->body, ready ? TEXT("ready\n") : TEXT("not ready\n"));
+    notices_put_open(x->server->notices, &x->body);
+    reply_text(x, ready ? 200 : 503);
 }
 
 static const struct http_route health_routes[] = {
     {"GET", "/healthz", HTTP_AT, ROLE_NONE, run_healthz, "says that the program runs"},
     {"GET", "/readyz", HTTP_AT, ROLE_NONE, run_readyz,
-     "says that it takes requests; 503 before, and while it ends"},
+     "says that it takes requests, and what is wrong; 503 before, and while it ends"},
     {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
 };
 
@@ -45,10 +47,11 @@ static const struct http_route health_routes[] = {
 static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
     [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, http_rls_routes, health_routes,
                        http_openapi_routes},
-    [PROTOCOL_ADMIN] = {admin_status_routes, admin_limits_routes, admin_keys_routes,
-                        admin_blocks_routes, http_key_routes, admin_settings_routes, health_routes,
-                        sandbox_routes, demo_routes, explain_routes, http_openapi_routes,
-                        admin_page_routes, admin_events_routes},
+    [PROTOCOL_ADMIN] = {admin_status_routes, admin_top_routes, admin_limits_routes,
+                        admin_keys_routes, admin_blocks_routes, http_key_routes,
+                        admin_settings_routes, health_routes, sandbox_routes, demo_routes,
+                        explain_routes, http_openapi_routes, admin_page_routes,
+                        admin_events_routes},
     [PROTOCOL_METRICS] = {admin_metrics_routes, health_routes},
 };
 

@@ -57,6 +57,9 @@ struct protocol {
     /* Puts what the client is told before the connection ends: when the server begins to stop, and
      * (`last`) when the connection is shut down; NULL: nothing. */
     void (*farewell)(struct connection *c, bool last);
+    /* Answers requests of which the session keeps the beginning for longer than request_ms. Returns
+     * whether the connection must end for one of them; NULL: the session keeps none. */
+    bool (*late)(struct connection *c, uint64_t now_ms);
     /* Frees memory that c->session refers to, and sets c->session_kept to 0. Called when no more
      * requests are taken; NULL: there is no such memory. */
     void (*finish)(struct connection *c);

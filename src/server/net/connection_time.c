@@ -29,7 +29,7 @@ static bool is_idle(const struct connection *c)
 static void tell_late(const struct connection *c)
 {
     static struct log_limit limits[2];
-    bool idle = is_idle(c);
+    bool idle = is_idle(c) && c->session_kept == 0;
     connection_tell(c, &limits[idle], idle ? LEVEL_DEBUG : LEVEL_WARNING, "connection cut",
                     has_unfetched(c)    ? "it does not fetch its replies"
                     : idle && !c->asked ? "it has sent no request"
@@ -73,6 +73,20 @@ static void end_late(struct connection *c)
     }
 }
 
+/* Lets the protocol answer requests that do not end. Returns whether the connection must end. */
+static bool has_late(struct connection *c, uint64_t now)
+{
+    struct buffer *replies = &c->worker->replies;
+    if (c->protocol->late == NULL || c->ending || c->beyond) {
+        return false;
+    }
+    buffer_take(replies, buffer_len(replies));
+    replies->full = false;
+    bool late = c->protocol->late(c, now);
+    connection_push(c, buffer_text(replies));
+    return late;
+}
+
 void connection_check_time(struct connection *c, uint64_t now)
 {
     uint64_t since_ms;
@@ -88,7 +102,7 @@ void connection_check_time(struct connection *c, uint64_t now)
     }
     uint64_t limit = time_for(c, &since_ms);
     bool stuck = c->unfetched > 0 && now - c->unfetched_ms > c->worker->server->options.write_ms;
-    if (!c->closing && (stuck || now - since_ms > limit)) {
+    if (!c->closing && (stuck || now - since_ms > limit || has_late(c, now))) {
         end_late(c);
     }
 }

@@ -12,6 +12,7 @@
 #include "common/log.h"
 #include "rules/live/live.h"
 #include "server/admin/history.h"
+#include "server/notices/notices.h"
 #include "server/http/http_routes.h"
 #include "server/net/access.h"
 #include "server/net/server.h"
@@ -108,23 +109,28 @@ static int reload_secrets(struct server *server, struct weir_error *error)
  * secret valid that has been removed. The error says which of them are the old ones. */
 static int reload_all(struct server *server, struct weir_error *error)
 {
+    const struct weir_error none = {0};
     struct weir_error of_rules;
     struct weir_error of_secrets;
     struct weir_error of_tls;
     int tls = server_tls_reload(server, &of_tls);
     int secrets = reload_secrets(server, &of_secrets);
     int rules = reload_rules(server, &of_rules);
-    if (rules != 0) {
-        return fail(error, rules, "the old rules stay: %s", of_rules.text);
+    const struct {
+        int e;
+        const char *stays;
+        const struct weir_error *why;
+    } parts[] = {{rules, "the old rules stay", &of_rules},
+                 {secrets, "the new rules are in effect, but the old secrets stay", &of_secrets},
+                 {tls, "the new rules are in effect, but the old certificate stays", &of_tls},
+                 {0, NULL, &none}};
+    size_t i = 0;
+    while (parts[i].e == 0 && parts[i].stays != NULL) {
+        i++;
     }
-    if (secrets != 0) {
-        return fail(error, secrets, "the new rules are in effect, but the old secrets stay: %s",
-                    of_secrets.text);
-    }
-    return tls == 0
-               ? 0
-               : fail(error, tls, "the new rules are in effect, but the old certificate stays: %s",
-                      of_tls.text);
+    notices_reloaded(server->notices, parts[i].stays, parts[i].why->text, clock_unix_ns());
+    return parts[i].e == 0 ? 0
+                           : fail(error, parts[i].e, "%s: %s", parts[i].stays, parts[i].why->text);
 }
 
 /* Notes in the history what a reload has done, with the messages about the rules. */

@@ -14,8 +14,10 @@
 #include "rules/live/live.h"
 #include "server/admin/denied_log.h"
 #include "server/admin/history.h"
-#include "server/admin/top_denied.h"
+#include "server/denied/limit_reasons.h"
+#include "server/denied/top_panes.h"
 #include "server/ask/reservations.h"
+#include "server/notices/notices.h"
 #include "server/net/penalty.h"
 #include "server/net/processors.h"
 #include "server/net/tally.h"
@@ -164,7 +166,7 @@ static int start_worker(struct server *server, unsigned number, const struct has
     }
     e = e != 0 ? e : crowds_init(w, rows_of(server, number), error);
     if (e == 0) {
-        w->top = top_create(secret);
+        w->top = top_create(secret, top_panes_turn(server->panes));
         e = w->top != NULL ? 0 : fail(error, WEIR_ENOMEM, "out of memory for thread %u", number);
     }
     return e;
@@ -256,6 +258,21 @@ static int make_denied_log(struct server *server, struct weir_error *error)
                                              "denials");
 }
 
+static int make_notices(struct server *server, struct weir_error *error)
+{
+    server->notices = notices_create();
+    return server->notices != NULL ? 0 : fail(error, WEIR_ENOMEM, "out of memory for notices");
+}
+
+static int make_panes(struct server *server, struct weir_error *error)
+{
+    server->panes = top_panes_create(clock_monotonic_ns());
+    server->reasons = limit_reasons_create();
+    return server->panes != NULL && server->reasons != NULL
+               ? 0
+               : fail(error, WEIR_ENOMEM, "out of memory for the keys that are denied most");
+}
+
 /* Makes the history, for pages on the admin listener. */
 static int make_history(struct server *server, struct weir_error *error)
 {
@@ -308,6 +325,8 @@ int server_start(struct server *server, struct weir_error *error)
     e = e == 0 ? penalties_create(&server->penalties, error) : e;
     e = e == 0 ? server_tls_open(server, error) : e;
     e = e == 0 ? make_denied_log(server, error) : e;
+    e = e == 0 ? make_notices(server, error) : e;
+    e = e == 0 ? make_panes(server, error) : e;
     e = e == 0 ? make_history(server, error) : e;
     e = e == 0 ? sandboxes_create(&server->sandboxes, &server->options, error) : e;
     e = e != 0 ? e : tally_create(&server->clients, rows_of(server, 0), error);
@@ -375,8 +394,14 @@ void server_stop(struct server *server)
     tally_destroy(server->clients);
     tally_destroy(server->operators);
     reservations_destroy(server->reservations);
+    top_panes_destroy(server->panes); /* after the sketches, which read its turn */
+    server->panes = NULL;
+    limit_reasons_destroy(server->reasons);
+    server->reasons = NULL;
     denied_log_destroy(server->denied_log);
     server->denied_log = NULL;
+    notices_destroy(server->notices);
+    server->notices = NULL;
     history_destroy(server->history);
     server->history = NULL;
     server->reservations = NULL;

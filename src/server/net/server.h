@@ -22,7 +22,9 @@
  *   pending.c     keeps replies in order when an answer comes later
  *   ../resp, ../http, ../grpc   one protocol each: bytes -> questions -> bytes
  *   ../ask        what the protocols share: one form of answer, verbs on keys, reservations
+ *   ../denied     the keys that are denied most, in a time
  *   ../admin      the operators' routes; metrics.c serves Prometheus
+ *   ../notices  what operators must know at once, as rows
  *   ../sandbox    rules that operators check and try out, on threads of their own
  */
 #ifndef WEIR_SERVER_NET_SERVER_H
@@ -108,6 +110,9 @@ enum request_result {
     REQUEST_UNTOLD = REQUEST_RESULTS /* it is counted later, or its parts are: not here */
 };
 
+/* Reasons by which denied requests are counted: enum weir_rules_reason. */
+#define REQUEST_REASONS (WEIR_REASON_DEGRADED + 1)
+
 struct protocol; /* connection.h */
 extern const struct protocol protocol_resp;
 extern const struct protocol protocol_http;
@@ -191,7 +196,10 @@ struct penalties;
 struct tally;
 struct reservations;
 struct fleet_numbers;
+struct notices;
 struct history;
+struct top_panes;
+struct limit_reasons;
 
 /*
  * A fleet, whose store decides limits of the rules. It must be the fleet that the rules were opened
@@ -211,8 +219,9 @@ struct server_fleet {
     /* Called on the same thread, before close(). From now on the fleet takes no units in advance,
      * and it gives back those it has; returns how many milliseconds that may take. */
     uint64_t (*leave)(struct weir_fleet *fleet, void *where);
-    /* Reads the numbers for metrics and the log (server_fleet.h). */
-    void (*read)(const struct weir_fleet *fleet, struct fleet_numbers *numbers);
+    /* Reads the numbers for metrics and the log (server_fleet.h), and certificates whose files have
+     * changed. */
+    void (*read)(struct weir_fleet *fleet, struct fleet_numbers *numbers);
     const char *url; /* of the store, without secrets; NULL: that of the rule file */
 };
 
@@ -226,6 +235,9 @@ struct server {
     uint64_t adhoc_shadow; /* 1: `adhoc` denies nothing, because of the kill switch */
     struct reservations *reservations;
     struct denied_log *denied_log; /* server/admin/denied_log.h */
+    struct notices *notices;       /* server/notices/notices.h */
+    struct top_panes *panes;       /* server/denied/top_panes.h; the operators' thread's */
+    struct limit_reasons *reasons; /* server/denied/limit_reasons.h */
     struct history *history;       /* server/admin/history.h; NULL: operators have no listener */
     struct tally *clients;         /* connections of each address, and ... */
     struct tally *operators;       /* ... those of the operators' listener */

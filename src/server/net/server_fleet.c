@@ -78,7 +78,7 @@ static bool read_endpoints(const struct weir_fleet *fleet, struct fleet_numbers 
     return worth;
 }
 
-static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n)
+static void read_numbers(struct weir_fleet *fleet, struct fleet_numbers *n)
 {
     const struct client_metrics *m = &fleet->metrics;
     n->links = load_relaxed(&m->up);
@@ -97,6 +97,7 @@ static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n
     read_histogram(&m->took, &n->took);
     bool worth = read_endpoints(fleet, n);
     n->up = n->links > 0 && worth;
+    n->certificate_ns = (uint64_t)fleet_tls_expires(fleet) * WEIR_SECOND;
     fleet_tls_trouble(fleet, &n->certificates);
     n->why.text[0] = 0;
     (void)weir_fleet_trouble(fleet, &n->why);

@@ -34,6 +34,7 @@ struct fleet_numbers {
     struct sync_counts synced;
     uint64_t full;                  /* endpoints that are full */
     uint64_t evicted;               /* keys that the endpoints have evicted */
+    uint64_t certificate_ns;        /* Unix time at which the own one ends; 0: none */
     struct weir_error certificates; /* why changed ones are not used; text "": they are */
     struct weir_error why;          /* what is wrong with the store; text "": no known trouble */
     struct histogram took;

@@ -5,10 +5,13 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
+#include "base/clock.h"
 #include "base/error.h"
 #include "server/admin/denied_log.h"
 #include "server/admin/events.h"
-#include "server/admin/top_denied.h"
+#include "server/notices/notices.h"
+#include "server/denied/limit_reasons.h"
+#include "server/denied/top_denied.h"
 #include "server/net/server_fleet.h"
 #include "server/sandbox/sandboxes.h"
 
@@ -136,6 +139,7 @@ static void on_tick(uv_timer_t *timer)
     }
     if (w->number == w->server->threads) { /* the operators' */
         sandboxes_expire(w->server->sandboxes, uv_now(&w->loop));
+        notices_look(w->server, clock_unix_ns());
     }
     if (w->stopping && w->connections == NULL && has_left_fleet(w)) {
         close_last(w);
@@ -298,6 +302,17 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
                   : fail(error, WEIR_EIO, "cannot listen: %s", uv_strerror(e));
 }
 
+void worker_count_rare(struct worker *worker, enum server_protocol listener, int reason,
+                       const char *limit)
+{
+    if (listener_is_for_clients(listener)) {
+        count_own(&worker->counts.denied[reason], 1);
+    }
+    if (reason == WEIR_REASON_MISSING) {
+        top_denied(limit, "", 0, reason);
+    }
+}
+
 static void run(void *arg)
 {
     struct worker *w = arg;
@@ -306,6 +321,7 @@ static void run(void *arg)
     (void)sigdelset(&all, SIGBUS); /* of a state file; if it were blocked, no handler would run */
     (void)pthread_sigmask(SIG_BLOCK, &all, NULL);
     top_use(w->top);
+    limit_reasons_use(w->server->reasons);
     denied_log_use(w->server->denied_log);
     (void)uv_run(&w->loop, UV_RUN_DEFAULT); /* until on_stop() and on_tick() have closed all */
 }

@@ -12,7 +12,8 @@
 /* Counters that one thread writes and the metrics read. Every member is made of uint64_t. */
 struct worker_counts {
     uint64_t accepted[PROTOCOLS];
-    uint64_t refused; /* connections beyond the bound of the server */
+    uint64_t denied[REQUEST_REASONS]; /* requests of clients, by reason, but for those of LIMIT */
+    uint64_t refused;                 /* connections beyond the bound of the server */
     uint64_t timed_out;
     uint64_t requests[REQUEST_RESULTS][PROTOCOLS]; /* when they are answered */
     uint64_t refused_address;                      /* connections beyond the bound of one address */
@@ -92,7 +93,7 @@ struct worker {
     uint64_t leave_ms; /* while stopping: until when the fleet may give back; 0: not asked yet */
     struct worker_counts counts;
     struct events *events; /* of the operators' thread (server/admin/events.h); may be NULL */
-    struct top *top;       /* keys it denies most (top_denied.h); server_stop() frees it */
+    struct top *top;       /* what it denies (top_denied.h); server_stop() frees it */
     char read[SERVER_READ_BYTES];
 };
 
@@ -103,6 +104,20 @@ static inline void worker_count_requests(struct worker *worker, enum server_prot
 {
     if (result < REQUEST_RESULTS) {
         count_own(&worker->counts.requests[result][listener], n);
+    }
+}
+
+/* Counts a denied request by a reason other than the units of its limit: worker_count_reason(). */
+void worker_count_rare(struct worker *worker, enum server_protocol listener, int reason,
+                       const char *limit);
+
+/* Counts a request by the reason of its denial. Those of WEIR_REASON_LIMIT are the rest, which costs
+ * them nothing. A denial without a key (WEIR_REASON_MISSING) is one of those denied most, too. */
+static inline void worker_count_reason(struct worker *worker, enum server_protocol listener,
+                                       enum request_result result, int reason, const char *limit)
+{
+    if (result == REQUEST_DENY && reason != WEIR_REASON_LIMIT) {
+        worker_count_rare(worker, listener, reason, limit);
     }
 }
 

@@ -70,6 +70,7 @@ static void put_result(struct command *c, enum operation operation, int e, const
                        const struct weir_error *error)
 {
     c->result = operation_result(operation, e, a);
+    worker_count_reason(c->connection->worker, PROTOCOL_RESP, c->result, a->reason, a->limit);
     if (e != 0) {
         resp_put_errorf(c->out, "%s %s", answer_error(e)->code, answer_words_of_error(e, error));
     } else {

@@ -25,7 +25,7 @@ static bool cell_number(struct command *c, unsigned i, int64_t *number)
     return true;
 }
 
-static void put_cell(struct command *c, const struct weir_answer *a, bool limited)
+static inline void put_cell(struct command *c, const struct weir_answer *a, bool limited)
 {
     int64_t retry = -1;
     if (limited && a->verdict == WEIR_DENY) {
@@ -70,8 +70,8 @@ static void put_failure(struct command *c, int e)
 }
 
 /* Replies when the question is answered or has failed: e is 0 or WEIR_E... */
-static void put_answer(struct command *c, int e, const struct weir_answer *a, bool limited,
-                       bool peeked)
+static inline void put_answer(struct command *c, int e, const struct weir_answer *a, bool limited,
+                              bool peeked)
 {
     if (e != 0) {
         put_failure(c, e);
@@ -79,6 +79,11 @@ static void put_answer(struct command *c, int e, const struct weir_answer *a, bo
     }
     c->result = peeked ? REQUEST_OTHER : limited ? REQUEST_DENY : REQUEST_ALLOW;
     put_cell(c, a, limited);
+}
+
+static void count_reason(const struct command *c, int reason)
+{
+    worker_count_reason(c->connection->worker, PROTOCOL_RESP, c->result, reason, SERVER_ADHOC);
 }
 
 /* ---- by the fleet ---- */
@@ -91,6 +96,7 @@ static void put_said(struct command *c, int e, const struct answer *said, bool p
                             .retry_after_ns = said->retry_after_ns,
                             .reset_after_ns = said->reset_after_ns};
     put_answer(c, e, &a, said->verdict != WEIR_ALLOW, peeked);
+    count_reason(c, said->reason);
 }
 
 static void put_later(struct pending *p)
@@ -127,8 +133,9 @@ static void ask_here(struct command *c, const struct throttle *t)
     int e =
         weir_throttle_at(c->server->adhoc, t->rate.interval_ns, t->rate.burst, &q, c->now_ns, &a);
     if (e != 0 || !c->checking) {
-        bool limited = e == 0 && a.verdict != WEIR_ALLOW && throttle_denies(&q);
-        put_answer(c, e, &a, limited, t->cost == 0);
+        int reason = e == 0 && a.verdict != WEIR_ALLOW ? throttle_denies(&q, &a) : 0;
+        put_answer(c, e, &a, reason != 0, t->cost == 0);
+        count_reason(c, reason);
     }
 }
 

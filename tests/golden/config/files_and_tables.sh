@@ -8,5 +8,5 @@ cat >"$1" <<'END'
 block: [{ip: 'file:long.list'}]
 limits: [{name: l, key: [ip], rate: 1/s, max_keys: 10k}]
 adhoc: off
-server: {memory: 400kB}
+server: {memory: 8400kB}
 END

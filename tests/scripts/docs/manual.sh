@@ -86,7 +86,7 @@ for header in weir weir_rules weir_fleet; do
 done
 
 # The lists for readers of the repository are those of this build.
-for list in metrics rules bounds; do
+for list in metrics rules bounds notices; do
     "$WEIR_BUILD_DIR/make_manual" "--$list" | diff -u "$WEIR_SOURCE_DIR/docs/reference/$list.md" - ||
         die "docs/reference/$list.md is old: run make reference"
 done

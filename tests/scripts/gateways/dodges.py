@@ -125,7 +125,7 @@ class Front:
         got = b""
         while True:
             head, end, rest = got.partition(b"\r\n\r\n")
-            code = int(head.split(b" ", 2)[1]) if end else 0
+            code = int(head.split(b" ", 2)[1]) if end and head.startswith(b"HTTP/") else 0  # HTTP/0.9 has no head
             if 100 <= code < 200:
                 got = rest
                 continue
@@ -286,6 +286,12 @@ def methods():
         yield Dodge("request in a chunk of a " + method.decode(), b"/login", b"Transfer-Encoding: chunked", method=method,
                     body=b"c8\r\n" + for_weir.ljust(200, b"\n") + b"\r\n0\r\n\r\n")
     yield Dodge("preflight", b"/login", b"Origin: https://a.example", b"Access-Control-Request-Method: POST", method=b"OPTIONS")
+    for version in (b"", b"HTTP/0.9", b"HTTP/1.2", b"HTTP/1.1 x", b"HTTP/1.1 ", b"http/1.1", b"HTTP/01.1", b"HTTP/2.0"):
+        yield Dodge("version " + repr(version), version=version, connection=b"close")
+        yield Dodge("nothing but the version " + repr(version), version=version, connection=None, host=[])
+    for method in (b"GET ", b"GET\t", b"\r\nGET", b"\n\nGET", b" GET", b"GET /free"):
+        yield Dodge("request line that begins with " + repr(method), method=method)
+    yield Dodge("line ends without CR", b"/login HTTP/1.1\nHost: shop.example\nX-Forwarded-For: 192.0.2.{n}\n\nGET /login")
     yield Dodge("folded field", b"/login", b"X-A: b\r\n c: d")
     yield Dodge("space before the colon", b"/login", b"X-Forwarded-For : 192.0.2.{n}")
 

@@ -66,6 +66,7 @@ END
 recipe ingress-nginx.md 'sh by-hand' | grep -q -- '--check-secrets secrets --auth-deny-status 403$' || die "other options"
 recipe ingress-nginx.md yaml | sed 's|10\.244\.0\.0/16|127.0.0.1/32|' >"$dir/weir.yaml"
 start_weir --check-secrets "$dir/secrets" --auth-deny-status 403
+check_strangers -H "Weir-Secret: $secret"
 run nginx nginx -c "$dir/nginx.conf" -e "$dir/nginx_log.err"
 nginx_pid=$pid
 await_start "$pid" curl -s -o "$dir/body" --interface 127.0.0.9 "http://$site/ready"

@@ -77,6 +77,7 @@ struct stream {
     size_t len;
     char name[32]; /* of the last event */
     json_t *data;
+    json_t *hello; /* its data; NULL before it came */
 };
 
 /* Sends a request for a stream from 127.0.0.`from`, with these fields. */
@@ -98,7 +99,9 @@ static void close_stream(struct stream *s)
 {
     (void)close(s->fd);
     json_decref(s->data);
+    json_decref(s->hello);
     s->data = NULL;
+    s->hello = NULL;
 }
 
 /* Reads more. Returns false at the end of the stream. */
@@ -145,7 +148,7 @@ static bool next_event(struct stream *s)
     return true;
 }
 
-/* Opens a stream; its next event comes after `hello`. */
+/* Opens a stream; its next event comes after `hello` and `notices`, of which the latter is in s->data. */
 static void open_stream_from(struct stream *s, unsigned from, const char *fields)
 {
     char head[1024];
@@ -156,6 +159,9 @@ static void open_stream_from(struct stream *s, unsigned from, const char *fields
     assert_null(strstr(head, "Content-Length"));
     assert_true(next_event(s));
     assert_string_equal(s->name, "hello");
+    s->hello = json_incref(s->data);
+    assert_true(next_event(s));
+    assert_string_equal(s->name, "notices");
 }
 
 static void open_stream(struct stream *s, const char *fields)
@@ -190,9 +196,9 @@ static void a_stream_says_hello_and_then_sends_each_sample(void **state)
 {
     static struct stream s;
     open_stream(&s, "");
-    assert_string_equal(string_of(&s, "role"), "check");
-    assert_int_equal(json_integer_value(json_object_get(s.data, "every_ms")), SAMPLE_MS);
-    assert_int_equal(json_integer_value(json_object_get(s.data, "streams")), 1);
+    assert_string_equal(json_string_value(json_object_get(s.hello, "role")), "check");
+    assert_int_equal(json_integer_value(json_object_get(s.hello, "every_ms")), SAMPLE_MS);
+    assert_int_equal(json_integer_value(json_object_get(s.hello, "streams")), 1);
     json_int_t last = 0;
     for (int i = 0; i < 10; i++) {
         await(&s, "sample");
@@ -241,11 +247,26 @@ static const struct {
 
 #define NEWS (sizeof news / sizeof news[0])
 
+/* The list of each time has the key, and says why it was denied. */
+static void assert_top(const json_t *data)
+{
+    static const json_int_t minutes[] = {1, 5, 15};
+    const json_t *tops = json_object_get(data, "tops");
+    assert_int_equal(json_array_size(tops), 3);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *top = json_array_get(tops, i);
+        const json_t *denied = json_array_get(json_object_get(top, "denied"), 0);
+        assert_int_equal(json_integer_value(json_object_get(top, "minutes")), minutes[i]);
+        assert_string_equal(json_string_value(json_object_get(denied, "key")), "secret-key");
+        assert_string_equal(json_string_value(json_object_get(denied, "reason")), "limit");
+    }
+}
+
 static void admins_see_texts_messages_and_keys(void **state)
 {
     static struct stream s;
     open_stream(&s, ADMIN);
-    assert_string_equal(string_of(&s, "role"), "admin");
+    assert_string_equal(json_string_value(json_object_get(s.hello, "role")), "admin");
     cause_news();
     for (size_t i = 0; i < NEWS; i++) {
         await(&s, "event");
@@ -258,8 +279,7 @@ static void admins_see_texts_messages_and_keys(void **state)
         }
     }
     await(&s, "top");
-    const json_t *denied = json_array_get(json_object_get(s.data, "denied"), 0);
-    assert_string_equal(json_string_value(json_object_get(denied, "key")), "secret-key");
+    assert_top(s.data);
     close_stream(&s);
     admin_ask(world, "GET /v1/history", ADMIN, "", &a);
     assert_non_null(strstr(a.body, "<img onerror>"));
@@ -277,11 +297,55 @@ static void an_admin_is_told_the_keys_denied_most_at_once(void **state)
         open_stream(&s, ADMIN);
         assert_true(next_event(&s));
         assert_string_equal(s.name, "top");
-        const json_t *denied = json_array_get(json_object_get(s.data, "denied"), 0);
-        assert_string_equal(json_string_value(json_object_get(denied, "key")), "secret-key");
+        assert_top(s.data);
         close_stream(&s);
     }
     await_metric("weir_event_streams", 0);
+}
+
+/* Waits until the stream tells of one notice, and returns it. */
+static const json_t *await_notice(struct stream *s)
+{
+    do {
+        await(s, "notices");
+    } while (json_array_size(json_object_get(s->data, "notices")) != 1);
+    return json_array_get(json_object_get(s->data, "notices"), 0);
+}
+
+static void notices_come_after_hello_and_when_they_change(void **state)
+{
+    static struct stream s;
+    static struct stream late;
+    open_stream(&s, ADMIN);
+    assert_int_equal(json_array_size(json_object_get(s.data, "notices")), 0);
+    admin_ask(world, "PUT /v1/mode", ADMIN, "{\"mode\":\"shadow\"}", &a);
+    const json_t *notice = await_notice(&s);
+    assert_string_equal(json_string_value(json_object_get(notice, "name")), "kill_switch");
+    assert_string_equal(json_string_value(json_object_get(notice, "text")), "nothing is denied");
+    open_stream(&late, "");
+    assert_true(json_equal(s.data, late.data));
+    admin_ask(world, "PUT /v1/mode", ADMIN, "{\"mode\":\"enforce\"}", &a);
+    await(&s, "notices");
+    assert_int_equal(json_array_size(json_object_get(s.data, "notices")), 0);
+    close_stream(&s);
+    close_stream(&late);
+}
+
+static void only_an_admin_is_told_why_there_is_a_notice(void **state)
+{
+    static struct stream s;
+    static struct stream check;
+    open_stream(&s, ADMIN);
+    open_stream(&check, "");
+    admin_world_write(world, "limits: [{name: api, key: [user], rate: often}]\n");
+    admin_ask(world, "POST /v1/reload", ADMIN, "", &a);
+    assert_int_equal(a.status, 422);
+    const char *why = json_string_value(json_object_get(await_notice(&s), "why"));
+    assert_non_null(strstr(why, ":1:41: found 'often'"));
+    const json_t *none = json_object_get(await_notice(&check), "why");
+    assert_true(json_is_null(none));
+    close_stream(&s);
+    close_stream(&check);
 }
 
 static void clients_of_the_role_check_see_neither(void **state)
@@ -319,7 +383,7 @@ static void the_129th_stream_is_refused_and_other_requests_are_not(void **state)
     char head[2048];
     for (int i = 0; i < SERVER_STREAMS; i++) {
         open_stream(&streams[i], i % 2 == 0 ? ADMIN : "");
-        assert_int_equal(json_integer_value(json_object_get(streams[i].data, "streams")), i + 1);
+        assert_int_equal(json_integer_value(json_object_get(streams[i].hello, "streams")), i + 1);
     }
     ask_stream(&more, "GET", "");
     assert_true(take_part(&more, "\r\n\r\n", head, sizeof head));
@@ -631,6 +695,8 @@ int main(void)
         TEST(a_stream_says_hello_and_then_sends_each_sample),
         TEST(admins_see_texts_messages_and_keys),
         TEST(an_admin_is_told_the_keys_denied_most_at_once),
+        TEST(notices_come_after_hello_and_when_they_change),
+        TEST(only_an_admin_is_told_why_there_is_a_notice),
         TEST(clients_of_the_role_check_see_neither),
         TEST(the_129th_stream_is_refused_and_other_requests_are_not),
         TEST(an_address_that_has_all_streams_gives_some_up_for_others),

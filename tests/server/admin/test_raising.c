@@ -89,6 +89,8 @@ static const struct statement {
     {"admin POST /v1/config/check", NOTHING},
     {"admin POST /v1/sandbox", NOTHING}, /* limits of its own (twice: with and without a name) */
     {"admin DELETE /v1/sandbox", NOTHING},
+    {"admin POST /v1/demo", NOTHING}, /* likewise */
+    {"admin DELETE /v1/demo", NOTHING},
     {"admin POST /v1/explain", NOTHING},
     {"admin GET /openapi.json", NOTHING},
     {"admin GET /", NOTHING},

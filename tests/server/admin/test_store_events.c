@@ -34,8 +34,13 @@ static void a_store_that_goes_away_and_comes_back_is_told(void **state)
     threads_set(&scene.away, 1);
     await("\"kind\":\"store\",\"text\":\"the store is away: no reply in time\"");
     await("\"store\":{\"up\":false,");
+    http_ask(&scene.admin, "GET /v1/status", "", "", &a);
+    assert_non_null(strstr(a.body, "\"title\":\"Store away\""));
+    assert_non_null(strstr(a.body, "\"text\":\"a is divided by 3 nodes\""));
     threads_set(&scene.away, 0);
     await("no reply in time\",\"messages\":[]},{");
+    http_ask(&scene.admin, "GET /v1/status", "", "", &a);
+    assert_non_null(strstr(a.body, "\"notices\":[]"));
     slow_stop(&scene);
 }
 

@@ -85,6 +85,15 @@ static bool ask_much(struct server_client *c, unsigned streams)
     return goes_on;
 }
 
+/* The client may have the last bytes before the server has counted them. */
+static void assert_nothing_unsent(void)
+{
+    for (unsigned i = 0; unsent() > 0 && i < 1000; i++) {
+        (void)usleep(10000);
+    }
+    assert_int_equal(unsent(), 0);
+}
+
 /* Receives everything. Returns how many streams have ended, and the bytes of their messages. */
 static unsigned fetch(struct server_client *c, unsigned streams, size_t *bytes)
 {
@@ -168,7 +177,7 @@ static void a_client_that_opens_its_window_gets_every_reply(void **state)
     assert_int_equal(answered(), STREAMS);
     assert_int_equal(bytes % STREAMS, 0);
     assert_true(bytes / STREAMS > 65536);
-    assert_int_equal(unsent(), 0);
+    assert_nothing_unsent();
     server_disconnect(&c);
     assert_int_equal(cut() + closed_for_bytes(), 0);
     server_world_stop(&world);
@@ -255,7 +264,7 @@ static void a_client_that_fetches_steadily_is_not_cut_off(void **state)
         }
     }
     assert_int_equal(cut(), 0);
-    assert_int_equal(unsent(), 0);
+    assert_nothing_unsent();
     server_disconnect(&c);
     server_world_stop(&world);
 }
@@ -276,7 +285,7 @@ static void replies_of_cancelled_calls_are_not_counted(void **state)
     size_t bytes;
     assert_true(http2_open_window(&c, 0, OPEN));
     assert_int_equal(fetch(&c, 1, &bytes), 1);
-    assert_int_equal(unsent(), 0);
+    assert_nothing_unsent();
     server_disconnect(&c);
     server_world_stop(&world);
 }

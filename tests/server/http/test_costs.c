@@ -107,7 +107,8 @@ static int start_http(void **state)
 {
     (void)state;
     server = calloc(1, sizeof *server);
-    http_server_start(server, rules, NULL);
+    const struct server_options options = {.adhoc_keys = 1000};
+    http_server_start(server, rules, &options);
     return 0;
 }
 
@@ -201,6 +202,24 @@ static void hits_have_32_bits(void **state)
     }
 }
 
+static void units_of_a_limit_that_a_call_brings_have_names(void **state)
+{
+    static const char call[] =
+        "{\"domain\":\"d\",\"descriptors\":[{\"entries\":[{\"key\":\"path\",\"value\":\"/%s\"}],"
+        "\"limit\":{\"requestsPerUnit\":5,\"unit\":\"%s\"}}]}";
+    static const char *const units[] = {"SECOND", "MINUTE", "HOUR", "DAY", "WEEK", "MONTH", "YEAR"};
+    char body[256];
+    char said[64];
+    (void)state;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        (void)snprintf(body, sizeof body, call, units[i], units[i]);
+        (void)snprintf(said, sizeof said, "\"unit\":\"%s\"", units[i]);
+        assert_said("POST /json", body, 200, said);
+    }
+    (void)snprintf(body, sizeof body, call, "x", "FORTNIGHT");
+    assert_said("POST /json", body, 400, "unit: found 'FORTNIGHT', expected SECOND, MINUTE");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -219,6 +238,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_values_are_refused_by_what_they_are, start_http,
                                         stop_http),
         cmocka_unit_test_setup_teardown(hits_have_32_bits, start_http, stop_http),
+        cmocka_unit_test_setup_teardown(units_of_a_limit_that_a_call_brings_have_names, start_http,
+                                        stop_http),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

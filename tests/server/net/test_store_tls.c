@@ -78,13 +78,11 @@ static void a_store_by_tls_decides(void **state)
     assert_string_not_equal(keys, "");
 }
 
-static void a_failed_handshake_is_told_with_its_cause(void **state)
+/* Returns what `weir ctl status` prints. */
+static const char *status(void)
 {
-    static const char why[] = "TLS: the certificate is not for store.test";
-    begin("ca: ca.crt, cert: node.crt, key: node.key, server_name: store.test");
-    server_program_await(&program, why, 0);
+    static char said[4096];
     char line[900];
-    char said[4096];
     (void)snprintf(line, sizeof line,
                    "%s/weir ctl --admin unix:%s/admin --secret-file %s/secret status",
                    WEIR_BUILD_DIR, program.folder, program.folder);
@@ -92,6 +90,15 @@ static void a_failed_handshake_is_told_with_its_cause(void **state)
     assert_non_null(ctl);
     said[fread(said, 1, sizeof said - 1, ctl)] = 0;
     assert_int_equal(pclose(ctl), 0);
+    return said;
+}
+
+static void a_failed_handshake_is_told_with_its_cause(void **state)
+{
+    static const char why[] = "TLS: the certificate is not for store.test";
+    begin("ca: ca.crt, cert: node.crt, key: node.key, server_name: store.test");
+    server_program_await(&program, why, 0);
+    const char *said = status();
     if (strstr(said, why) == NULL) {
         fail_msg("%s", said);
     }
@@ -120,12 +127,45 @@ static void bad_new_certificates_are_told_once_and_the_old_ones_stay(void **stat
     }
 }
 
+/* Makes a certificate of the node that ends in so many days. */
+static void renew(long days)
+{
+    certificates_add(&certs, &(struct certificate){.name = "node",
+                                                   .issuer = "ca",
+                                                   .common_name = "node",
+                                                   .from_s = -3600,
+                                                   .end_s = days * 24 * 3600});
+    copy("node.crt", "node.crt");
+    copy("node.key", "node.key");
+}
+
+/* No connection ends meanwhile: that the file is another one is enough. */
+static void a_certificate_that_ends_soon_is_told_until_it_is_renewed(void **state)
+{
+    begin("ca: ca.crt, cert: node.crt, key: node.key");
+    server_program_await(&program, "the store is there", 0);
+    double connects = server_program_metric(&program, "weir_store_connects_total");
+    renew(3);
+    while (strstr(status(), "Certificate ends: that of this node for the store in 3 days, on ") ==
+           NULL) {
+        redis_look_again_soon();
+    }
+    renew(30);
+    while (strstr(status(), "notices      none") == NULL) {
+        redis_look_again_soon();
+    }
+    assert_true(server_program_metric(&program, "weir_store_certificate_expiry_timestamp_seconds") >
+                1e9);
+    assert_true(server_program_metric(&program, "weir_store_connects_total") == connects);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_store_by_tls_decides, finish),
         cmocka_unit_test_teardown(a_failed_handshake_is_told_with_its_cause, finish),
         cmocka_unit_test_teardown(bad_new_certificates_are_told_once_and_the_old_ones_stay, finish),
+        cmocka_unit_test_teardown(a_certificate_that_ends_soon_is_told_until_it_is_renewed, finish),
     };
     certificates_make(&certs);
     redis_world_alone(

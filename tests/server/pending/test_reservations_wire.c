@@ -284,6 +284,16 @@ static unsigned make_all(struct server_client *c, const char *words)
     return made;
 }
 
+static void a_part_that_no_key_may_have_is_refused(void **state)
+{
+    char body[64 + WEIR_RULES_VALUE_MAX + 1];
+    (void)snprintf(body, sizeof body, "{\"limit\":\"day\",\"key\":[\"%0*d\"]}",
+                   WEIR_RULES_VALUE_MAX + 1, 0);
+    post("/v1/reserve", body);
+    assert_int_equal(answer.status, 400);
+    assert_non_null(strstr(answer.text, "expected at most 8 parts of at most 4096 bytes"));
+}
+
 static void a_client_that_takes_all_it_can_gets_half_and_says_overload(void **state)
 {
     struct server_client other;
@@ -362,6 +372,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(resp2_answers_nine_values_then_eight, start, stop),
         cmocka_unit_test_setup_teardown(resp3_names_the_reservation_before_the_reason, start, stop),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_told, start, stop),
+        cmocka_unit_test_setup_teardown(a_part_that_no_key_may_have_is_refused, start, stop),
         cmocka_unit_test_setup_teardown(a_bad_settlement_leaves_the_reservation, start, stop),
         cmocka_unit_test_setup_teardown(the_time_to_live_is_a_minute_or_as_asked, start, stop),
         cmocka_unit_test_setup_teardown(what_a_reload_took_away_is_told, start, stop),

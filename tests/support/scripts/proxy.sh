@@ -201,6 +201,12 @@ attack_hosts() {
 }
 is_reloaded() { grep -q ' reloaded ' "$dir/weir.err"; }
 
+# A request without a user is what the rules expect: no limit is skipped, so no alert follows (WeirLimitSkipped).
+check_strangers() {
+    curl -s -o "$dir/body" -d '{"attributes": {"path": "/page", "ip": "192.0.2.1"}}' "http://$host:8080/v1/check" "$@" || die "curl: $?"
+    grep -q '"flags":\[\],"reason":"limit"' "$dir/body" || die "a limit is skipped for a request without a user"
+}
+
 # attack DOCUMENT COMMAND...: the recipe with the rule file and the options that the document prints, or with $options
 # instead of these, and every dodge. The command starts the proxy.
 attack() {
@@ -212,6 +218,7 @@ attack() {
     [ "$(wc -l <"$dir/options")" = 1 ] || die "$document does not say how to start weir"
     # shellcheck disable=SC2046,SC2086  # words on purpose
     start_weir ${options-$(cat "$dir/options")}
+    check_strangers
     "$@"
     dodges "$document"
     attack_hosts "$document"

@@ -57,7 +57,7 @@ static uint64_t leave(struct weir_fleet *fleet, void *where)
     return 0;
 }
 
-static void read_numbers(const struct weir_fleet *fleet, struct fleet_numbers *n)
+static void read_numbers(struct weir_fleet *fleet, struct fleet_numbers *n)
 {
     n->up = threads_get(&((const struct slow_scene *)(const void *)fleet)->away) == 0;
     n->nodes = 3;

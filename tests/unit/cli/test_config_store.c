@@ -82,15 +82,15 @@ static void numbers_of_a_limit_that_nobody_gets_are_not_looked_at(void **state)
 static void what_the_store_keeps_takes_no_memory_here(void **state)
 {
     static const char yaml[] =
-        "server: {memory: 1MB}\n" STORE
+        "server: {memory: 9MB}\n" STORE
         "limits: [{name: l, key: [ip], rate: 5/min, max_keys: 100M, tiers: {a: {}}}]";
     expect_line(yaml, "# in the store");
     expect_line(yaml, "a: {rate: 5/min, burst: 5, max_keys: 100M}");
     expect_line(yaml, "# 1 limit, 0 bytes in all");
-    assert_non_null(strstr(told("server: {memory: 1MB}\n" STORE
+    assert_non_null(strstr(told("server: {memory: 9MB}\n" STORE
                                 "limits: [{name: l, key: [ip], rate: 5/min, max_keys: 100M, "
                                 "consistency: local}]"),
-                           "expected at most 1MB"));
+                           "expected at most 9MB together"));
 }
 
 static void how_nodes_share_a_limit_is_shown_and_reads_back(void **state)

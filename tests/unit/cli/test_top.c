@@ -35,7 +35,7 @@ static struct top_sample before(void)
         "\"memory_bytes\":1000000,\"cpu_seconds\":1.0}",
         "[{\"name\":\"api\",\"tier\":\"\",\"rate\":\"5/s\",\"mode\":\"enforce\",\"allowed\":10,"
         "\"denied\":5,\"never\":0,\"keys\":1,\"capacity\":100,\"evicted\":0}]",
-        "[]");
+        "{\"minutes\":5,\"seconds\":60,\"others\":0,\"denied\":[]}");
 }
 
 static struct top_sample now(void)
@@ -51,7 +51,8 @@ static struct top_sample now(void)
         "\"evicted\":0},"
         "{\"name\":\"api\",\"tier\":\"\",\"rate\":\"5/s\",\"mode\":\"enforce\",\"allowed\":110,"
         "\"denied\":15,\"never\":2,\"keys\":25,\"capacity\":100,\"evicted\":8}]",
-        "[{\"limit\":\"api\",\"key\":\"mal\\u001b[31mlory\",\"count\":7,\"error\":0}]");
+        "{\"minutes\":5,\"seconds\":62,\"others\":0,\"denied\":[{\"limit\":\"api\","
+        "\"key\":\"mal\\u001b[31mlory\",\"reason\":\"ban\",\"count\":7,\"error\":0}]}");
 }
 
 static json_t *report(void)
@@ -233,7 +234,8 @@ static void the_busiest_limit_is_first_and_nothing_drives_the_terminal(void **st
     assert_non_null(api);
     assert_non_null(watched);
     assert_true(api < watched);
-    assert_non_null(strstr(text, "mal\\x1b[31mlory"));
+    assert_non_null(strstr(text, "DENIED/5MIN  REASON  LIMIT  KEY\n"));
+    assert_non_null(strstr(text, "          7  ban     api    mal\\x1b[31mlory\n"));
     assert_null(strchr(text, '\33'));
     assert_non_null(strstr(text, "memory 38.2 MB"));
     assert_non_null(strstr(text, "25.0%"));
@@ -289,7 +291,7 @@ static void large_numbers_are_shown_in_the_unit_that_suits_them(void **state)
 static void samples_without_anything_make_a_report_too(void **state)
 {
     struct top_sample none = {.at_ms = 0};
-    struct top_sample empty = sample(1, "{}", "[]", "[]");
+    struct top_sample empty = sample(1, "{}", "[]", "{}");
     struct buffer out;
     json_t *r = top_report(&none, &empty);
     buffer_init(&out, TOP_OUTPUT_MAX);

@@ -48,6 +48,13 @@ static void a_number_is_a_group_and_an_unknown_name_is_not(void **state)
     (void)state;
     struct weir_error error = {0};
     assert_int_equal(check_group("4711", &error), 0);
+    assert_int_equal(check_group("0", &error), 0);
+    assert_int_equal(check_group("99", &error), 0);
+    assert_int_equal(check_group("4294967294", &error), 0);
+    assert_int_equal(check_group("4294967295", &error), WEIR_EINVAL); /* means none */
+    assert_int_equal(check_group("4711x", &error), WEIR_EINVAL);
+    assert_int_equal(check_group("-1", &error), WEIR_EINVAL);
+    assert_int_equal(check_group("", &error), WEIR_EINVAL);
     assert_int_equal(check_group("no-such-group", &error), WEIR_EINVAL);
     assert_non_null(strstr(error.text, "found 'no-such-group', expected a group of this system"));
 }

@@ -114,6 +114,23 @@ static void an_answer_without_an_end_is_not_read_for_ever(void **state)
     free(text);
 }
 
+static void chunks_that_are_too_many_are_refused_although_they_end(void **state)
+{
+    static const char head[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n800001\r\n";
+    static const char end[] = "\r\n0\r\n\r\n";
+    size_t room = sizeof head + sizeof end + HTTP_RESPONSE_BODY_MAX;
+    char *text = malloc(room);
+    assert_non_null(text);
+    memset(text, 'x', room);
+    memcpy(text, head, sizeof head - 1);
+    size_t len = sizeof head - 1 + HTTP_RESPONSE_BODY_MAX + 1;
+    memcpy(text + len, end, sizeof end - 1);
+    struct text all = {text, len + sizeof end - 1};
+    assert_int_equal(http_response_parse(all, false, &response), HTTP_BAD);
+    assert_string_equal(response.complaint, "the answer is longer than 8 MiB");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +141,7 @@ int main(void)
         cmocka_unit_test(no_content_has_no_body),
         cmocka_unit_test(bytes_that_are_not_http_are_refused_at_once),
         cmocka_unit_test(an_answer_without_an_end_is_not_read_for_ever),
+        cmocka_unit_test(chunks_that_are_too_many_are_refused_although_they_end),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -50,8 +50,8 @@ static void its_table_counts_where_it_is_on(void **state)
     config.fleet = FLEET_NONE;
     config.adhoc.off = true;
     assert_int_equal(adhoc_bytes(&config, &problems), 0);
-    assert_null(rules_complaint("adhoc: off\nserver: {memory: 10MB}\n" LIMIT));
-    assert_non_null(strstr(rules_complaint("server: {memory: 10MB}\n" LIMIT),
+    assert_null(rules_complaint("adhoc: off\nserver: {memory: 20MB}\n" LIMIT));
+    assert_non_null(strstr(rules_complaint("server: {memory: 20MB}\n" LIMIT),
                            "found limits and adhoc that need"));
 }
 

@@ -304,8 +304,8 @@ static void the_memory_for_counting_is_part_of_the_limit(void **state)
     assert_int_equal(weir_rules_stats_read(r, &without), 0);
     weir_rules_close(r);
     assert_true(with.bytes > without.bytes + 100000 * 16); /* a slot for each of max_keys */
-    assert_non_null(rules_complaint("server: {memory: 3MB}\nadhoc: off\n" RULES("")));
-    assert_null(rules_complaint("server: {memory: 3MB}\nadhoc: off\n"
+    assert_non_null(rules_complaint("server: {memory: 11MB}\nadhoc: off\n" RULES("")));
+    assert_null(rules_complaint("server: {memory: 11MB}\nadhoc: off\n"
                                 "limits: [{name: l, key: [user], rate: 1/h}]"));
 }
 

@@ -273,6 +273,7 @@ static void other_names_are_not_told(void **state)
                                        "x=1",
 
                                        "usr=u user=u",
+                                       "user=u usr=u",
                                        "seat=p seats=q",
                                        "ip=192.0.2.1",
                                        "p=/a",
