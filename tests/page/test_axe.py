@@ -76,7 +76,6 @@ def notices_of_each_severity_have_no_serious_finding():
 def the_demo_has_no_serious_finding_without_a_secret_narrow_or_wide():
     server = serve("--demo")
     found = []
-    B.js("sessionStorage.clear()")
     B.open(link(server, secret=None))
     for width in (390, 1440):
         B.resize(width, 844)
