@@ -95,7 +95,7 @@ export function stateAt(answer, age, even, use) {
 const perSecond = (rate) => (rate >= 0.95 ? count(Math.round(rate)) : rate >= 0.095 ? rate.toFixed(1) : "less than 0.1");
 
 export function useWords(use) {
-    return !use ? "no units taken" : use.rate === null ? "in use" : `in use, about ${perSecond(use.rate)}/s`;
+    return !use ? "no use seen" : use.rate === null ? "in use" : `in use, about ${perSecond(use.rate)}/s`;
 }
 
 const timeWords = (ms, zero) => (ms === 0 ? zero : ms === null || ms === undefined ? "never" : `in ${duration(ms)}`);

@@ -103,7 +103,7 @@ class Browser:
             shutil.rmtree(self.profile, ignore_errors=True)
 
     def command(self, name, values):
-        self.driver.execute("executeCdpCommand", {"cmd": name, "params": values})
+        return self.driver.execute("executeCdpCommand", {"cmd": name, "params": values})["value"]
 
     # ---- how it is looked at ----
 

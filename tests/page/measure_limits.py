@@ -43,18 +43,18 @@ def streamed(seconds):
 
 
 def metrics(b):
-    return {m["name"]: m["value"] for m in b.driver.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]}
+    return {m["name"]: m["value"] for m in b.command("Performance.getMetrics", {})["metrics"]}
 
 
 threading.Thread(target=ask, daemon=True).start()
 time.sleep(FILL)
-print("%d limits, %d items, 200 in use, %d samples" % (LIMITS, ITEMS, len(json.load(get("history"))["samples"])))
+print("%d limits, %d items, %d in use, %d samples" % (LIMITS, ITEMS, min(200, LIMITS), len(json.load(get("history"))["samples"])))
 print("%-52s %10.0f" % ("bytes of /v1/history", len(get("history").read())))
 print("%-52s %10.0f" % ("bytes of /v1/limits", len(get("limits").read())))
 print("%-52s %10.0f" % ("bytes per second of the event stream", streamed(20)))
 B = Browser(width=1440, height=900)
-B.driver.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})  # processor time: other programs may use the machine
-B.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": """
+B.command("Performance.enable", {"timeDomain": "threadTicks"})  # processor time: other programs may use the machine
+B.command("Page.addScriptToEvaluateOnNewDocument", {"source": """
     window.long = [];
     new PerformanceObserver((list) => list.getEntries().forEach((e) => long.push(e.duration))).observe({entryTypes: ['longtask']});
     new MutationObserver((list, self) => {
@@ -78,7 +78,7 @@ for name, prepare in (("the last minute", ""), ("15 minutes", "document.querySel
     for label, metric in (("script", "ScriptDuration"), ("layout", "LayoutDuration"), ("style", "RecalcStyleDuration"), ("all", "TaskDuration")):
         print("%-52s %10.1f" % ("CPU ms per sample, %s, %s" % (label, name), 1000 * (after[metric] - before[metric]) / LOOK))
     print("%-52s %10.0f" % ("longest task in ms of the clock, %s" % name, max([0] + B.js("return window.long"))))
-B.driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
+B.command("HeapProfiler.collectGarbage", {})
 print("%-52s %10.1f" % ("MB of JavaScript after garbage collection", metrics(B)["JSHeapUsedSize"] / 1e6))
 print("%-52s %10.0f" % ("nodes of the document", B.js("return document.querySelectorAll('*').length")))
 print("%-52s %10.0f" % ("rows of the table", B.js("return document.querySelectorAll('.limits tbody tr').length")))
@@ -86,5 +86,13 @@ began = metrics(B)["TaskDuration"]
 B.fill(".filter input", "limit-00")
 until("what was found", lambda: "limit-0001" in B.text(".limits"))
 print("%-52s %10.0f" % ("CPU ms to filter", 1000 * (metrics(B)["TaskDuration"] - began)))
+B.js("location.hash = '#/keys?path=/p7/x&user=alice'")
+B.sees("left", "article.limit-card")
+time.sleep(3)
+B.js("window.long = []")
+before = metrics(B)
+time.sleep(LOOK)
+print("%-52s %10.1f" % ("CPU ms per second, all, the key inspector", 1000 * (metrics(B)["TaskDuration"] - before["TaskDuration"]) / LOOK))
+print("%-52s %10.0f" % ("longest task in ms of the clock, the key inspector", max([0] + B.js("return window.long"))))
 stop.set()
 S.stop()

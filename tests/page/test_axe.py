@@ -55,7 +55,6 @@ def no_view_has_a_serious_finding_light_or_dark():
 def the_demo_has_no_serious_finding_without_a_secret_narrow_or_wide():
     server = serve("--demo")
     found = []
-    B.js("sessionStorage.clear()")
     B.open(link(server, secret=None))
     for width in (390, 1440):
         B.resize(width, 844)

@@ -121,7 +121,7 @@ def a_key_under_load_is_never_denied_beside_units_that_are_left():
         until("it was looked at for long", lambda: seen()["frames"] > 300)
     assert seen()["wrong"] == [], seen()["wrong"][:10]
     assert "deny" in seen()["verdicts"], seen()
-    until("nobody uses it any more", lambda: B.js("return document.querySelector('article.limit-card dl.inline > div:last-child dd').innerText") == "no units taken")
+    until("nobody uses it any more", lambda: B.js("return document.querySelector('article.limit-card dl.inline > div:last-child dd').innerText") == "no use seen")
     until("it is allowed again", lambda: seen()["verdicts"].get("allow", 0) > 30)
     B.js("cancelAnimationFrame(window.frame)")
     assert seen()["wrong"] == [], seen()["wrong"][:10]
@@ -141,7 +141,7 @@ def what_an_operator_takes_is_no_use():
     asked = B.asked("v1/explain")
     until("two more polls", lambda: B.asked("v1/explain") > asked + 2)
     B.js("cancelAnimationFrame(window.frame)")
-    assert list(seen()["uses"]) == ["no units taken"], seen()["uses"]
+    assert list(seen()["uses"]) == ["no use seen"], seen()["uses"]
     B.check(S)
 
 

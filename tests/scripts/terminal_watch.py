@@ -51,7 +51,7 @@ def ask(key, stop=None):
 def test_in_place():
     run = Run(30, 100, ["bucket", "mal\x1b[31mlory", "--interval", "100ms"])
     lines, raw = picture(run)
-    if not lines[0].startswith("bucket mal\\x1b[31mlory at ") or lines[1:] != ["allow  5 of 5 left", "[" + "#" * 40 + "]", "retry now, reset fresh", "no units taken"]:
+    if not lines[0].startswith("bucket mal\\x1b[31mlory at ") or lines[1:] != ["allow  5 of 5 left", "[" + "#" * 40 + "]", "retry now, reset fresh", "no use seen"]:
         fail(f"the picture: {lines}")
     if b"\x1b[32mallow" not in raw or b"\x1b[?" in raw:
         fail(f"no colour, or another screen: {raw!r}")
@@ -103,7 +103,7 @@ def test_load():
     finally:
         stop.set()
         thread.join()
-    while not lines[4] == "no units taken":
+    while not lines[4] == "no use seen":
         if time.monotonic() > until:
             fail(f"after it: {lines}")
         lines, _ = picture(run)

@@ -21,12 +21,18 @@ limits:
   - {name: pair, when: {path: /pair}, key: [user|ip, method], rate: 9/h, tiers: {by: tier, default: free, free: {}, pro: {rate: 90/h}}}
   - {name: all, when: {path: /all}, key: [], rate: 7/h}
 END
-"$weir" serve --resp off --max-age 0 --no-watch --config "$dir/rules.yaml" --http 127.0.0.1:0 --admin 127.0.0.1:0 </dev/null >"$dir/out" 2>"$dir/err" &
-pid=$!
-await_start "$pid" grep -q 'admin  ' "$dir/out"
-WEIR_ADMIN=$(sed -n 's/^ *admin  *//p' "$dir/out")
-HTTP=$(sed -n 's/^ *http  *//p' "$dir/out")
-export WEIR_ADMIN HTTP
+
+# A server; what it says of an earlier one is forgotten first.
+start() {
+    : >"$dir/out"
+    "$weir" serve --resp off --max-age 0 --no-watch --config "$dir/rules.yaml" --http 127.0.0.1:0 --admin 127.0.0.1:0 </dev/null >"$dir/out" 2>"$dir/err" &
+    pid=$!
+    await_start "$pid" grep -q 'admin  ' "$dir/out"
+    WEIR_ADMIN=$(sed -n 's/^ *admin  *//p' "$dir/out")
+    HTTP=$(sed -n 's/^ *http  *//p' "$dir/out")
+    export WEIR_ADMIN HTTP
+}
+start
 ask() { curl -s -m 10 -o /dev/null -d "{\"limit\":\"api\",\"key\":\"$1\"}" "$HTTP/v1/check"; }
 
 # watch CODE ARGUMENT...: standard output in said, standard error in complaint
@@ -55,25 +61,26 @@ complains "127.0.0.1:1: Connection refused"
 # One line for each change: a key that nobody uses has one, however often it is looked at.
 watch 0 api alice --count 5 --interval 100ms
 [ "$(wc -l <"$dir/said")" = 1 ] || die "more than one line"
-says '^[0-9-]+T[0-9:.]+Z allow  2 of 2 left, no units taken, retry now, reset fresh$'
+says '^[0-9-]+T[0-9:.]+Z allow  2 of 2 left, no use seen, retry now, reset fresh$'
 watch 0 pair 192.0.2.7 GET --by ip --tier pro --count 1
 says ' allow  90 of 90 left'
 watch 0 all --count 1
 says ' allow  7 of 7 left'
 
 # A key that is used, denied, blocked and unblocked.
+: >"$dir/said"
 "$weir" watch api bob --interval 100ms </dev/null >"$dir/said" 2>"$dir/complaint" &
 watching=$!
-until_true grep -q ' allow  2 of 2 left, no units taken' "$dir/said"
+until_true grep -q ' allow  2 of 2 left, no use seen' "$dir/said"
 ask bob
 until_true grep -Eq ' allow  1 of 2 left, in use, about [0-9.]+/s, retry now, reset in (1 d|23 h 59 min)$' "$dir/said"
 ask bob
-until_true grep -Eq ' deny   0 of 2 left, no units taken, retry in ' "$dir/said"
+until_true grep -Eq ' deny   0 of 2 left, no use seen, retry in ' "$dir/said"
 "$weir" ctl key block api bob --for 1h >/dev/null
-until_true grep -Eq ' deny  \(blocked\)  blocked, no units taken, retry in ' "$dir/said"
+until_true grep -Eq ' deny  \(blocked\)  blocked, no use seen, retry in ' "$dir/said"
 "$weir" ctl key reset api bob >/dev/null
 "$weir" ctl key unblock api bob >/dev/null
-is_whole_again() { tail -n 1 "$dir/said" | grep -q ' allow  2 of 2 left, no units taken'; }
+is_whole_again() { tail -n 1 "$dir/said" | grep -q ' allow  2 of 2 left, no use seen'; }
 until_true is_whole_again
 
 # The server goes away, and Ctrl-C ends the watch: the last look had no answer.
@@ -90,14 +97,11 @@ watching=
 [ ! -s "$dir/complaint" ] || die "complaints"
 
 # On a terminal.
-"$weir" serve --resp off --max-age 0 --no-watch --config "$dir/rules.yaml" --http 127.0.0.1:0 --admin 127.0.0.1:0 </dev/null >"$dir/out" 2>"$dir/err" &
-pid=$!
-await_start "$pid" grep -q 'admin  ' "$dir/out"
-WEIR_ADMIN=$(sed -n 's/^ *admin  *//p' "$dir/out")
-HTTP=$(sed -n 's/^ *http  *//p' "$dir/out")
+start
 python3 -B "$WEIR_SOURCE_DIR/tests/scripts/terminal_watch.py" "$weir" watch >"$dir/said" 2>"$dir/complaint" || die "the terminal"
 
 # A reader that ends, ends it.
+: >"$dir/said"
 timeout 60 "$weir" watch api carol --interval 100ms 2>"$dir/complaint" </dev/null | head -n 1 >"$dir/said" &
 watching=$!
 until_true test -s "$dir/said"

@@ -196,7 +196,7 @@ static void put_use(bool in_use, double rate, char *text, size_t size)
 {
     char number[NUMBER_BYTES];
     if (!in_use || rate <= 0) {
-        (void)snprintf(text, size, "%s", in_use ? "in use" : "no units taken");
+        (void)snprintf(text, size, "%s", in_use ? "in use" : "no use seen");
     } else if (rate >= 0.095 && rate < 0.95) {
         (void)snprintf(text, size, "in use, about %.1f/s", rate);
     } else {

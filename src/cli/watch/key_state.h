@@ -40,7 +40,7 @@ struct key_state {
     char left[160]; /* "12 of 30 left", "blocked", "not known on this node" */
     char retry[64];
     char reset[64];
-    char use[64]; /* "no units taken", "in use", "in use, about 7/s" */
+    char use[64]; /* "no use seen", "in use", "in use, about 7/s" */
 };
 
 /* Reads an answer of the server: of /v1/keys, or a limit of /v1/explain. */

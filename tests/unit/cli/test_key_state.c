@@ -101,7 +101,7 @@ static void only_the_last_polls_count(void **state)
         key_state_tell(&polls, 0, &s);
         assert_int_equal(s.in_use, i > 0 && i < KEY_POLLS);
     }
-    assert_string_equal(s.use, "no units taken");
+    assert_string_equal(s.use, "no use seen");
     assert_int_equal(polls.count, KEY_POLLS);
 }
 
