@@ -91,6 +91,9 @@ def the_reasons_of_denials_have_no_serious_finding():
             B.sees("denied: missing", ".legend")
             B.sees("denied: block", ".legend")
             found += findings("denied, %d, %s" % (width, "dark" if dark else "light"))
+    B.open("about:blank")
+    B.resize(1280, 900)
+    B.scheme(False)
     server.stop()
     assert found == [], "\n".join(found)
 
