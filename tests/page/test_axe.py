@@ -101,8 +101,7 @@ def the_reasons_of_denials_have_no_serious_finding():
 def the_demo_has_no_serious_finding_without_a_secret_narrow_or_wide():
     server = serve("--demo")
     found = []
-    B.js("sessionStorage.clear()")
-    B.open(link(server, secret=None))
+    B.open(link(server, secret=None))  # another server is another origin, which has no secret yet
     for width in (390, 1440):
         B.resize(width, 844)
         for dark in (False, True):
