@@ -6,7 +6,7 @@
 #include "common/log.h"
 #include "server/admin/denied_log.h"
 #include "server/admin/history.h"
-#include "server/admin/top_denied.h"
+#include "server/denied/top_denied.h"
 
 static struct http_answer a;
 

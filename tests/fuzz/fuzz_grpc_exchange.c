@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define RLS 255
 
 static const char rules[] =
-    "server: {memory: 2MB}\nadhoc: off\n"
+    "server: {memory: 10MB}\nadhoc: off\n"
     "block: [{user: mallory}]\n"
     "limits:\n"
     "  - {name: api, when: {path: /api/**}, key: [user], rate: 10/s, max_keys: 1k}\n"

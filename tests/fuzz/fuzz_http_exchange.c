@@ -22,7 +22,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char rules[] =
-    "server: {memory: 2MB}\nadhoc: off\n"
+    "server: {memory: 10MB}\nadhoc: off\n"
     "attributes: {user: ['header:X-User', 'query:user'], domain: request, descriptor: request,\n"
     "             value_1: request}\n"
     "block: [{user: [mallory]}]\n"

@@ -13,7 +13,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const char rules[] =
-    "server: {memory: 2MB}\nadhoc: {max_keys: 100}\n"
+    "server: {memory: 10MB}\nadhoc: {max_keys: 100}\n"
     "block: [{user: [mallory]}]\n"
     "limits:\n"
     "  - {name: api, when: {path: /api/**}, key: [user], rate: 10/s, max_keys: 100}\n"

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "server/denied/top_denied.h"
 #include "server/ask/operations.h"
 #include "server/ask/reservations.h"
+#include "server/denied/limit_reasons.h"
+#include "server/denied/top_panes.h"
 #include "server/net/worker.h"
+#include "server/notices/notices.h"
 
 static struct server server;
 static struct worker *worker; /* NULL until prepare_server() */
@@ -25,7 +27,6 @@ static inline void require(bool condition)
 static inline void prepare_server(const char *rules, size_t replies_bytes)
 {
     static const struct hash_secret secret;
-    static const uint64_t turn = 1;
     struct weir_error error;
     worker = calloc(1, sizeof *worker);
     require(worker != NULL);
@@ -33,8 +34,14 @@ static inline void prepare_server(const char *rules, size_t replies_bytes)
     require(reservations_create(&server.reservations, 100, &error) == 0);
     log_init(open("/dev/null", O_WRONLY | O_CLOEXEC), LOG_AS_TEXT, LOG_KEYS_CUT);
     worker->server = &server;
-    worker->top = top_create(&secret, &turn);
+    server.panes = top_panes_create(1);
+    server.reasons = limit_reasons_create();
+    server.notices = notices_create();
+    require(server.panes != NULL && server.reasons != NULL && server.notices != NULL);
+    worker->top = top_create(&secret, top_panes_turn(server.panes));
     require(worker->top != NULL);
+    top_use(worker->top);
+    limit_reasons_use(server.reasons);
     server.workers = worker;
     server.workers_count = 1;
     for (unsigned i = 0; i < PROTOCOLS; i++) {

@@ -52,10 +52,35 @@ def no_view_has_a_serious_finding_light_or_dark():
     assert found == [], "\n".join(found)
 
 
+def the_reasons_of_denials_have_no_serious_finding():
+    rules = ("block: [{user: mallory}]\nlimits:\n  - {name: api, key: [user], rate: 1/day, on_missing: deny}\n"
+             "  - {name: ban, when: {path: /ban}, key: [user], rate: 1/day, ban: {denials: 1, within: 1day, for: 1day}}\n")
+    server = serve(rules=rules)
+    found = []
+    B.open(link(server))
+    B.sees("Denied most")
+    for _ in range(3):
+        for attributes in (["path=/x", "user=ann"], ["path=/x"], ["path=/x", "user=mallory"], ["path=/ban", "user=bea"]):
+            subprocess.run([WEIR, "ask", "--http", server.address("http"), *attributes], stdout=subprocess.DEVNULL)
+    for width in (390, 1440):
+        B.resize(width, 844)
+        for dark in (False, True):
+            B.scheme(dark, still=True)
+            B.sees("(no value)", "td.key")
+            B.sees("denied: missing", ".legend")
+            B.sees("denied: block", ".legend")
+            found += findings("denied, %d, %s" % (width, "dark" if dark else "light"))
+    B.open("about:blank")
+    B.resize(1280, 900)
+    B.scheme(False)
+    server.stop()
+    assert found == [], "\n".join(found)
+
+
 def the_demo_has_no_serious_finding_without_a_secret_narrow_or_wide():
     server = serve("--demo")
     found = []
-    B.open(link(server, secret=None))
+    B.open(link(server, secret=None))  # another server is another origin, which has no secret yet
     for width in (390, 1440):
         B.resize(width, 844)
         for dark in (False, True):

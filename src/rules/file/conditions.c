@@ -114,8 +114,7 @@ static void add_text(struct condition_reading *c, struct text text, struct place
             suspect_host(c, value.text, place);
         }
         value.text = (struct text){to, normalize_host(value.text, to)};
-    }
-    if (c->kind == ATTRIBUTE_PATH) {
+    } else if (c->kind == ATTRIBUTE_PATH) {
         foreign_path(c->r, text, place);
     }
     add(c, &value, place);
