@@ -49,6 +49,13 @@ def link(server, secret=SECRET):
     return "http://%s/#secret=%s" % (server.address("admin"), secret) if secret else "http://%s/" % server.address("admin")
 
 
+def start_redis(port, folder):
+    process = subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", folder], stdin=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    await_start("Redis listens", process, lambda: listens(port))
+    return process
+
+
 class Browser:
     def __init__(self, width=1280, height=900, dark=False, still=False, trusting=False, here=None):
         options = webdriver.ChromeOptions()

@@ -5,7 +5,7 @@ Writes build/screenshots/denied-{light,dark}-{390,1440}.png, to be looked at.
 # test-labels: nosan
 # test-timeout: 300
 import http.client, json, os, subprocess, sys, tempfile, threading, urllib.request
-from browser import SECRET, WEIR, Browser, free_port, link, serve, stories, until
+from browser import SECRET, WEIR, Browser, free_port, link, serve, start_redis, stories, until
 
 RULES = """block: [{user: mallory}]
 limits:
@@ -17,14 +17,7 @@ INNOCENT = ["client-%d" % i for i in range(7)]
 PANEL = "[...document.querySelectorAll('section')].find(s => s.querySelector('h2')?.textContent === 'Denied most')"
 folder = tempfile.mkdtemp()
 port = free_port()
-
-
-def redis():
-    return subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", folder], stdin=subprocess.DEVNULL,
-                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-
-
-STORE = redis()
+STORE = start_redis(port, folder)
 S = serve("--store", "redis://127.0.0.1:%d" % port, rules=RULES)
 B = Browser(width=1440)
 

@@ -2,7 +2,7 @@
 # test-labels: nosan
 # test-timeout: 600
 import atexit, json, os, shutil, subprocess, sys, tempfile, urllib.error, urllib.request
-from browser import SECRET, WEIR, Browser, free_port, link, serve, stories, until
+from browser import SECRET, WEIR, Browser, free_port, link, serve, start_redis, stories, until
 
 DIR = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, DIR, ignore_errors=True)
@@ -24,8 +24,7 @@ B = Browser()
 
 class Redis:
     def __init__(self):
-        self.process = subprocess.Popen(["redis-server", "--port", str(PORT), "--save", "", "--dir", DIR], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.process = start_redis(PORT, DIR)
         atexit.register(self.process.kill)
 
     def kill(self):

@@ -2,7 +2,7 @@
 # test-labels: nosan
 # test-timeout: 300
 import os, subprocess, sys, tempfile
-from browser import WEIR, Browser, await_start, free_port, link, listens, serve, stories, until
+from browser import WEIR, Browser, free_port, link, serve, start_redis, stories, until
 
 B = Browser()
 RULES = "limits: [{name: api, when: {path: /api/**}, key: [user], rate: 1000/day}]\n"
@@ -30,14 +30,7 @@ def the_page_reconnects_after_the_server_was_restarted():
 def a_store_that_dies_is_seen_and_so_is_its_return():
     folder = tempfile.mkdtemp()
     port = free_port()
-
-    def redis():
-        process = subprocess.Popen(["redis-server", "--port", str(port), "--save", "", "--dir", folder], stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        await_start("Redis listens", process, lambda: listens(port))
-        return process
-
-    store = redis()
+    store = start_redis(port, folder)
     s = serve("--store", "redis://127.0.0.1:%d" % port, rules=RULES)
     ask = [WEIR, "ask", "--http", s.address("http"), "path=/api/x", "user=alice"]
     try:
@@ -48,7 +41,7 @@ def a_store_that_dies_is_seen_and_so_is_its_return():
         store.kill()
         store.wait()
         until("the store is down", lambda: subprocess.run(ask, stdout=subprocess.DEVNULL).returncode is not None and "down" in B.text(facts))
-        store = redis()
+        store = start_redis(port, folder)
         until("the store is back", lambda: subprocess.run(ask, stdout=subprocess.DEVNULL).returncode is not None and "up" in B.text(facts))
         B.check(s)
     finally:

@@ -2,7 +2,7 @@
 import http.client, json, os, pty, re, shutil, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from running import WEIR, Server, fails, tell, until
+from running import WEIR, Server, await_start, fails, tell, until
 
 LISTEN = ("--resp", "off", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 
@@ -50,9 +50,17 @@ def on_a_terminal_it_prints_both_links():
     process = subprocess.Popen([WEIR, "serve", "--demo", *LISTEN], stdin=subprocess.DEVNULL, stdout=other, stderr=subprocess.DEVNULL,
                                env={**clean, "XDG_RUNTIME_DIR": folder})
     os.close(other)
-    said = b""
-    while b" ctl " not in said or not said.endswith(b"\n"):
-        said += os.read(terminal, 4096)
+    os.set_blocking(terminal, False)
+    said = bytearray()
+
+    def has_printed():
+        try:
+            said.extend(os.read(terminal, 4096))
+        except BlockingIOError:
+            pass
+        return b" ctl " in said and said.endswith(b"\n")
+
+    await_start("the commands", process, has_printed)
     process.terminate()
     assert process.wait(60) == 0
     os.close(terminal)

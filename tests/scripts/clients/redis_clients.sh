@@ -64,7 +64,7 @@ rc=0; timeout 20 "$weir" serve --http off --admin off --config "$dir/bad.yaml" -
 [ "$rc" = 2 ] || die "a bad config: exit $rc"
 grep -q 'bad.yaml:2:' "$dir/err" || die "a bad config: no place"
 [ ! -s "$dir/out" ] || die "a bad config: something was started"
-for address in nonsense 127.0.0.1:99999 :1; do
+for address in nonsense 127.0.0.1:99999 :x; do
     rc=0; timeout 20 "$weir" serve --http off --admin off --resp "$address" >"$dir/out" 2>"$dir/err" </dev/null || rc=$?
     [ "$rc" = 2 ] || die "--resp $address: exit $rc"
 done
