@@ -22,7 +22,7 @@
 #include "schema.h"
 #include "server/admin/admin.h"
 #include "server/admin/metrics.h"
-#include "server/ask/reservations.h"
+#include "server/operations/reservations.h"
 #include "server/http/http_routes.h"
 #include "server/resp/resp_commands.h"
 

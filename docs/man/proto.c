@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "server/ask/operations.h"
+#include "server/operations/operations.h"
 
 static const char head[] =
     "// weir over gRPC. Generated from the server's own rows by `make proto`; do not edit.\n"

@@ -3,8 +3,8 @@
 
 #include "reference.h"
 #include "rules/live/call_ask.h"
-#include "server/ask/rls.h"
-#include "server/net/server.h"
+#include "server/operations/rls.h"
+#include "server/loop/server.h"
 
 struct bound_row {
     const char *group; /* NULL: it belongs to the last one */

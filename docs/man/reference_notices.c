@@ -1,10 +1,10 @@
 #include <stdio.h>
 
 #include "reference.h"
-#include "server/notices/notices.h"
+#include "server/status/notices.h"
 
 static const char head[] =
-    "<!-- Generated from src/server/notices/notices.def by `make reference`; do not edit. -->\n"
+    "<!-- Generated from src/server/status/notices.def by `make reference`; do not edit. -->\n"
     "# Notices\n"
     "\n"
     "What operators must know at once. The page shows notices below its header, `weir ctl status`\n"

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "common/text.h"
-#include "server/net/access.h"
+#include "server/access/access.h"
 
 struct given_secret {
     const char *source; /* path of the file, or name of the variable; NULL: no secret */

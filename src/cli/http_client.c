@@ -6,7 +6,7 @@
 #include "cli/blocking_exchange.h"
 #include "cli/buffer_format.h"
 #include "cli/connect_address.h"
-#include "server/net/access.h"
+#include "server/access/access.h"
 
 /* ---- the request ---- */
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cli/connect_address.h"
-#include "server/net/server.h"
+#include "server/loop/server.h"
 
 bool secret_make(char secret[SECRET_HEX + 1])
 {

@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "bounds/bounds_scene.h"
 #include "common/log.h"
-#include "server/admin/denied_log.h"
-#include "server/admin/history.h"
-#include "server/denied/top_denied.h"
+#include "server/record/denied_log.h"
+#include "server/record/history.h"
+#include "server/record/top_denied.h"
 
 static struct http_answer a;
 

@@ -2,8 +2,8 @@
 #include <sys/socket.h>
 
 #include "bounds/bounds_scene.h"
-#include "server/ask/reservations.h"
-#include "server/net/penalty.h"
+#include "server/operations/reservations.h"
+#include "server/loop/penalty.h"
 #include "support/server/access_secrets.h"
 #include "support/server/server_fleet.h"
 #include "support/server/server_http2.h"

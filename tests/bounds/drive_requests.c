@@ -1,7 +1,7 @@
 /* What one request may contain. */
 #include "bounds/bounds_scene.h"
 #include "rules/live/call_ask.h"
-#include "server/ask/rls.h"
+#include "server/operations/rls.h"
 #include "server/http/http_json.h"
 #include "server/http/http_routes.h"
 

@@ -8,7 +8,7 @@
 
 #include "bounds/bounds_scene.h"
 #include "rules/live/call_ask.h"
-#include "server/ask/rls.h"
+#include "server/operations/rls.h"
 
 struct row {
     const char *file;

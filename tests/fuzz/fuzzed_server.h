@@ -6,12 +6,12 @@
 #include <stdlib.h>
 
 #include "common/log.h"
-#include "server/ask/operations.h"
-#include "server/ask/reservations.h"
-#include "server/denied/limit_reasons.h"
-#include "server/denied/top_panes.h"
-#include "server/net/worker.h"
-#include "server/notices/notices.h"
+#include "server/operations/operations.h"
+#include "server/operations/reservations.h"
+#include "server/record/limit_reasons.h"
+#include "server/record/top_panes.h"
+#include "server/loop/worker.h"
+#include "server/status/notices.h"
 
 static struct server server;
 static struct worker *worker; /* NULL until prepare_server() */

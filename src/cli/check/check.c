@@ -6,7 +6,7 @@
 #include "cli/answer_json.h"
 #include "cli/buffer_format.h"
 #include "cli/port_holder.h"
-#include "server/ask/answer.h"
+#include "server/operations/answer.h"
 
 #define HTTP_ADDRESS "127.0.0.1:8080"
 #define WHY_MAX 65536

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "server/net/access.h"
+#include "server/access/access.h"
 
 static void warn(void *arg, const struct access_warning *w)
 {

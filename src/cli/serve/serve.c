@@ -12,7 +12,7 @@
 #include "cli/serve/serve_seccomp.h"
 #include "cli/serve/serve_signals.h"
 #include "cli/serve/serve_sockets.h"
-#include "server/net/server_fleet.h"
+#include "server/loop/server_fleet.h"
 
 struct serve_run {
     struct server server;

@@ -21,9 +21,9 @@
 #include "cli/cli.h"
 #include "cli/secret_file.h"
 #include "common/log.h"
-#include "server/admin/numbers.h"
-#include "server/net/access.h"
-#include "server/net/server.h"
+#include "server/status/numbers.h"
+#include "server/access/access.h"
+#include "server/loop/server.h"
 
 /* TLS as flags and variables give it; NULL, or -1: not given. */
 struct serve_tls {

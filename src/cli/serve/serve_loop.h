@@ -6,7 +6,7 @@
 #include "cli/serve/serve_notify.h"
 #include "cli/serve/serve_watch.h"
 #include "server/admin/uncovered.h"
-#include "server/net/server.h"
+#include "server/loop/server.h"
 
 struct serve_loop {
     struct server *server;

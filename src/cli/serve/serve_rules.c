@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 
 #include "rules/live/live.h"
-#include "server/admin/denied_log.h"
+#include "server/record/denied_log.h"
 
 /*
  * True at the start with a text log: messages are then printed as `weir config check` prints

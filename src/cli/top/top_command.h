@@ -12,7 +12,7 @@
 
 #include "cli/admin_client.h"
 #include "cli/top/metrics_text.h"
-#include "server/admin/numbers.h"
+#include "server/status/numbers.h"
 
 #define TOP_DENIED 10
 #define TOP_OUTPUT_MAX (1u << 20)

@@ -377,7 +377,7 @@ enum config_fleet {
  * must not take long to be read. */
 #define CONFIG_TEXT_VALUES 65536
 
-/* Memory in which a server counts the keys that are denied most (server/denied/top_panes.h). */
+/* Memory in which a server counts the keys that are denied most (server/record/top_panes.h). */
 #define CONFIG_TOP_BYTES 8000000
 
 struct config {

@@ -2,7 +2,7 @@
 #include <jansson.h>
 
 #include "server/admin/admin.h"
-#include "server/admin/numbers.h"
+#include "server/status/numbers.h"
 
 #define BLOCKS_MOST 1000 /* items of one reply */
 #define KEY_TEXT 512     /* bytes of a key as text; a longer one is cut */

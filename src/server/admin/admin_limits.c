@@ -9,9 +9,9 @@
 #include "rules/live/live_show.h"
 #include "server/admin/admin.h"
 #include "server/admin/events.h"
-#include "server/admin/history.h"
+#include "server/record/history.h"
 #include "server/admin/limit_counts.h"
-#include "server/admin/numbers.h"
+#include "server/status/numbers.h"
 
 #define PREFIX "/v1/limits/"
 

@@ -5,8 +5,8 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "server/admin/admin.h"
-#include "server/admin/history.h"
-#include "server/admin/numbers.h"
+#include "server/record/history.h"
+#include "server/status/numbers.h"
 
 /* ---- the log's level ---- */
 

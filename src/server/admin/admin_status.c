@@ -10,7 +10,7 @@
 #include "rules/live/live.h"
 #include "server/admin/admin.h"
 #include "server/admin/metrics.h"
-#include "server/notices/notices.h"
+#include "server/status/notices.h"
 #include "wire/resp.h"
 
 /* ---- status ---- */

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "server/admin/admin.h"
-#include "server/denied/top_panes.h"
-#include "server/net/worker.h"
+#include "server/record/top_panes.h"
+#include "server/loop/worker.h"
 #include "wire/resp.h"
 
 #define TOP_TOLD 20

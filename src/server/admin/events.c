@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "server/admin/admin.h"
-#include "server/admin/history.h"
+#include "server/record/history.h"
 #include "server/admin/sample.h"
-#include "server/notices/notices.h"
+#include "server/status/notices.h"
 
 struct events {
     uv_timer_t timer;

@@ -6,7 +6,7 @@
  *   hello    {"version","role","every_ms","streams":N}    once, at first
  *   sample   as in sample.h, each second
  *   event    what has happened, as in history.h
- *   notices  {"notices":[...]} as in server/notices/notices.h, after hello and when they
+ *   notices  {"notices":[...]} as in server/status/notices.h, after hello and when they
  *            change
  *   top      {"tops":[...]}, each as /v1/top, for 1, 5 and 15 minutes, after hello and then every
  *            second sample, for the role admin only

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "server/denied/limit_reasons.h"
+#include "server/record/limit_reasons.h"
 
 static int by_name(const void *a, const void *b)
 {

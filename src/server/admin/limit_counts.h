@@ -2,7 +2,7 @@
 #ifndef WEIR_SERVER_ADMIN_LIMIT_COUNTS_H
 #define WEIR_SERVER_ADMIN_LIMIT_COUNTS_H
 
-#include "server/admin/numbers.h"
+#include "server/status/numbers.h"
 
 struct limit_counts {
     char name[WEIR_RULES_NAME];

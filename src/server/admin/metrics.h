@@ -7,7 +7,7 @@
 #define WEIR_SERVER_ADMIN_METRICS_H
 
 #include "common/buffer.h"
-#include "server/admin/numbers.h"
+#include "server/status/numbers.h"
 
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 

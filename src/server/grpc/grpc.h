@@ -23,8 +23,8 @@
 
 #include <nghttp2/nghttp2.h>
 
-#include "server/ask/operations.h"
-#include "server/net/worker.h"
+#include "server/operations/operations.h"
+#include "server/loop/worker.h"
 
 #define GRPC_STREAMS 256       /* calls of one connection at the same time */
 #define GRPC_CALL_BYTES 2048   /* memory of a call without messages, nghttp2's included */

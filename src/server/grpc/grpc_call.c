@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/maths.h"
 #include "server/grpc/grpc.h"
-#include "server/net/penalty.h"
+#include "server/loop/penalty.h"
 #include "wire/credentials.h"
 
 #define PREFIX 5 /* bytes before a message: whether it is compressed, and its length */

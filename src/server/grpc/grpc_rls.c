@@ -1,8 +1,8 @@
 /* envoy.service.ratelimit.v3.RateLimitService (proto/envoy/service/ratelimit/v3/rls.proto). */
 #include "base/error.h"
-#include "server/ask/rls.h"
+#include "server/operations/rls.h"
 #include "server/grpc/grpc.h"
-#include "server/net/pending.h"
+#include "server/loop/pending.h"
 #include "wire/protobuf.h"
 
 #define SERVICE "envoy.service.ratelimit.v3.RateLimitService"

@@ -1,7 +1,7 @@
 /* Access over HTTP: the secret of each request (wire/credentials.h) gives it its role. */
 #include "base/atomic.h"
 #include "server/http/http_routes.h"
-#include "server/net/penalty.h"
+#include "server/loop/penalty.h"
 #include "wire/credentials.h"
 
 static bool read_credentials(const struct http_request *r, struct credentials *c)

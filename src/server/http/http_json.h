@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "common/arena.h"
-#include "server/ask/operations.h"
+#include "server/operations/operations.h"
 #include "server/http/http_routes.h"
 
 /* Values and names of members in one object that is sent; the largest question has half as many. */

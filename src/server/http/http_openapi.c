@@ -8,7 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "server/ask/reservations.h"
+#include "server/operations/reservations.h"
 #include "server/http/http_json.h"
 #include "server/http/http_routes.h"
 #include "server/http/openapi.h"

@@ -5,9 +5,9 @@
  * with a RateLimitResponse.
  */
 #include "base/error.h"
-#include "server/ask/rls.h"
+#include "server/operations/rls.h"
 #include "server/http/http_json.h"
-#include "server/net/pending.h"
+#include "server/loop/pending.h"
 #include "wire/jsontext.h"
 
 /* Names and values: 5 of an entry; 20, more than there are, of a descriptor, and of the call. */

@@ -5,7 +5,7 @@
 
 #include "base/atomic.h"
 #include "server/admin/admin.h"
-#include "server/notices/notices.h"
+#include "server/status/notices.h"
 #include "server/sandbox/explain_json.h"
 #include "server/sandbox/sandboxes.h"
 

@@ -2,9 +2,9 @@
 #ifndef WEIR_SERVER_HTTP_HTTP_ROUTES_H
 #define WEIR_SERVER_HTTP_HTTP_ROUTES_H
 
-#include "server/ask/operations.h"
-#include "server/net/connection.h"
-#include "server/net/worker.h"
+#include "server/operations/operations.h"
+#include "server/loop/connection.h"
+#include "server/loop/worker.h"
 #include "wire/http_request.h"
 #include "wire/ratelimit.h"
 

@@ -1,7 +1,7 @@
 /* Access over RESP: AUTH, and HELLO with AUTH. Errors have the texts of Redis,
  * which clients know. */
 #include "base/atomic.h"
-#include "server/net/penalty.h"
+#include "server/loop/penalty.h"
 #include "server/resp/resp_commands.h"
 
 #define NO_PASSWORD                                                                                \

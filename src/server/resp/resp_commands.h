@@ -2,9 +2,9 @@
 #ifndef WEIR_SERVER_RESP_RESP_COMMANDS_H
 #define WEIR_SERVER_RESP_RESP_COMMANDS_H
 
-#include "server/ask/operations.h"
-#include "server/net/connection.h"
-#include "server/net/worker.h"
+#include "server/operations/operations.h"
+#include "server/loop/connection.h"
+#include "server/loop/worker.h"
 #include "wire/resp.h"
 
 struct resp_session {

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "server/ask/key_ask.h"
+#include "server/operations/key_ask.h"
 #include "server/resp/resp_commands.h"
 
 /* ---- one answer ---- */

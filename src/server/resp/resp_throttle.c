@@ -1,7 +1,7 @@
 /* CL.THROTTLE, as redis-cell has it: the numbers of the limit come with each call; and DEL, by which
  * its users reset a key. */
 #include "rules/file/adhoc.h"
-#include "server/ask/throttle_ask.h"
+#include "server/operations/throttle_ask.h"
 #include "server/resp/resp_commands.h"
 
 /* Rounds up to seconds as redis-cell does: what is left below a millisecond is dropped first. */

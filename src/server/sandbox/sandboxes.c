@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "server/net/tally.h"
+#include "server/loop/tally.h"
 
 struct places {
     struct sandbox *at;

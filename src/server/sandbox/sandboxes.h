@@ -28,7 +28,7 @@
 #ifndef WEIR_SERVER_SANDBOX_SANDBOXES_H
 #define WEIR_SERVER_SANDBOX_SANDBOXES_H
 
-#include "server/ask/reservations_id.h"
+#include "server/operations/reservations_id.h"
 #include "server/http/http_routes.h"
 
 #define SANDBOXES_MAX 32

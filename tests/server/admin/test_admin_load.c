@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "base/atomic.h"
-#include "server/net/access.h"
-#include "server/net/worker.h"
+#include "server/access/access.h"
+#include "server/loop/worker.h"
 #include "support/server/server_admin.h"
 #include "support/server/server_client.h"
 #include "support/engine/threads_run.h"

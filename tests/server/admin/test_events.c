@@ -13,8 +13,8 @@
 #include <jansson.h>
 
 #include "base/clock.h"
-#include "server/net/access.h"
-#include "server/net/worker.h"
+#include "server/access/access.h"
+#include "server/loop/worker.h"
 #include "support/server/server_admin.h"
 
 #define RULES "limits: [{name: api, key: [user], rate: 1/day}]\n"

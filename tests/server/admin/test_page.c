@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "server/admin/page.h"
-#include "server/net/access.h"
+#include "server/access/access.h"
 #include "support/server/server_admin.h"
 
 #define RULES "limits: [{name: api, key: [user], rate: 3/day}]\n"

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "cli/ctl/ctl.h"
-#include "server/ask/operations.h"
+#include "server/operations/operations.h"
 #include "server/grpc/grpc.h"
 #include "server/http/http_routes.h"
 #include "server/resp/resp_commands.h"

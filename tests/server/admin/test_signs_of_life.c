@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/atomic.h"
-#include "server/net/server.h"
+#include "server/loop/server.h"
 #include "support/server/server_client.h"
 
 static uint64_t held; /* whoever reads the clock waits while this is set */

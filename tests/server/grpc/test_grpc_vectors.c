@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/ask/operations.h"
+#include "server/operations/operations.h"
 #include "support/server/server_vectors.h"
 #include "wire/protobuf.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/atomic.h"
 #include "base/clock.h"
-#include "server/net/worker.h"
+#include "server/loop/worker.h"
 #include "support/server/server_http.h"
 
 static const char rules[] =

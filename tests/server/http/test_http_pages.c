@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "rules/file/config.h"
-#include "server/net/access.h"
+#include "server/access/access.h"
 #include "support/server/server_http.h"
 
 static const char rules[] = "limits: [{name: api, key: [user], rate: 3/day}]\n";

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "server/net/worker.h"
+#include "server/loop/worker.h"
 #include "support/server/access_secrets.h"
 #include "support/server/server_client.h"
 #include "support/server/server_http.h"

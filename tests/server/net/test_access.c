@@ -15,7 +15,7 @@
 
 #include "base/atomic.h"
 #include "common/log.h"
-#include "server/net/access.h"
+#include "server/access/access.h"
 
 static char folder[] = "/tmp/weir-access-XXXXXX";
 static char path[sizeof folder + 8];

@@ -24,7 +24,7 @@
 
 #include <cmocka.h>
 
-#include "server/net/worker.h"
+#include "server/loop/worker.h"
 #include "support/engine/threads_run.h"
 #include "support/server/access_secrets.h"
 #include "support/server/server_admin.h"

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "server/net/access_story.h"
-#include "server/net/penalty.h"
+#include "server/loop/penalty.h"
 
 #define ATTEMPTS 20 /* at something that a busy machine may make too late */
 

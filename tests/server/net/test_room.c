@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "server/net/worker.h"
+#include "server/loop/worker.h"
 #include "support/server/server_admin.h"
 #include "support/server/server_client.h"
 #include "support/server/server_fleet.h"

@@ -1,7 +1,7 @@
 /* Calls of Envoy's rate limit service whose answers come later, in two stages or more, over HTTP. */
 #include <sys/socket.h>
 
-#include "server/ask/rls.h"
+#include "server/operations/rls.h"
 #include "server/pending/pending_story.h"
 
 static struct http_answer a;

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "server/ask/operations.h"
-#include "server/ask/reservations.h"
+#include "server/operations/operations.h"
+#include "server/operations/reservations.h"
 #include "support/engine/threads_run.h"
 
 #define NOW (UINT64_C(1800000000) * WEIR_SECOND)

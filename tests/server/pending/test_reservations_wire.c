@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "server/ask/reservations.h"
+#include "server/operations/reservations.h"
 #include "support/server/server_admin.h"
 #include "support/server/server_client.h"
 #include "support/server/server_http.h"

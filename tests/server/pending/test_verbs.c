@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "common/log.h"
-#include "server/ask/operations.h"
+#include "server/operations/operations.h"
 
 #define NOW (UINT64_C(1800000000) * WEIR_SECOND)
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "server/net/worker.h"
+#include "server/loop/worker.h"
 #include "support/server/server_client.h"
 #include "support/server/server_memory.h"
 #include "support/engine/threads_run.h"

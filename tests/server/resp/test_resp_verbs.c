@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "common/log.h"
-#include "server/net/access.h"
+#include "server/access/access.h"
 #include "support/server/access_secrets.h"
 #include "support/server/server_client.h"
 #include "support/engine/threads_run.h"

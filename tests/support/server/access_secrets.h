@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/net/access.h"
+#include "server/access/access.h"
 
 /* The secrets of tests are short. */
 static inline void ignore_warning(void *arg, const struct access_warning *warning)

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/ask/operations.h"
-#include "server/net/worker.h"
+#include "server/operations/operations.h"
+#include "server/loop/worker.h"
 
 #define LINE_MAX_BYTES 4096
 

@@ -11,7 +11,7 @@
 #ifndef WEIR_TESTS_LINE_PROTOCOL_H
 #define WEIR_TESTS_LINE_PROTOCOL_H
 
-#include "server/net/connection.h"
+#include "server/loop/connection.h"
 
 extern const struct protocol protocol_line; /* for server_options.speaks[PROTOCOL_RESP] */
 

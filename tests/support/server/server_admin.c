@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "server/admin/denied_log.h"
+#include "server/record/denied_log.h"
 
 void admin_world_write(const struct admin_world *w, const char *rules)
 {

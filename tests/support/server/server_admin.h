@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_SUPPORT_SERVER_ADMIN_H
 #define WEIR_TESTS_SUPPORT_SERVER_ADMIN_H
 
-#include "server/net/server.h"
+#include "server/loop/server.h"
 #include "support/server/server_http.h"
 
 struct admin_world {

@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "common/folder.h"
-#include "server/admin/denied_log.h"
-#include "server/net/server_fleet.h"
+#include "server/record/denied_log.h"
+#include "server/loop/server_fleet.h"
 #include "support/engine/threads_run.h"
 #include "support/server/server_store.h"
 #include "wire/resp.h"

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "server/net/server.h"
+#include "server/loop/server.h"
 
 /* ---- the server ---- */
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "server/net/server_fleet.h"
+#include "server/loop/server_fleet.h"
 #include "support/engine/threads_run.h"
 
 static void pause_ms(long ms)

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "server/net/worker.h"
+#include "server/loop/worker.h"
 #include "support/rules/fake_fleet.h"
 #include "support/server/server_client.h"
 #include "support/server/server_http.h"

@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_SERVER_HTTP_H
 #define WEIR_TESTS_SERVER_HTTP_H
 
-#include "server/net/server.h"
+#include "server/loop/server.h"
 
 struct http_server {
     struct server server;

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "server/ask/operations.h"
+#include "server/operations/operations.h"
 
 enum { END_STREAM = 1, END_HEADERS = 4, WINDOW_UPDATE = 8, INITIAL_WINDOW_SIZE = 4 };
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/admin/denied_log.h"
+#include "server/record/denied_log.h"
 #include "support/engine/threads_run.h"
 
 #define T0 (UINT64_C(1700000000) * WEIR_SECOND)

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "server/admin/history.h"
+#include "server/record/history.h"
 
 static struct history *history;
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <weir_rules.h>
 
-#include "server/denied/limit_reasons.h"
+#include "server/record/limit_reasons.h"
 
 #define THREADS 4
 #define EACH 20000

@@ -10,8 +10,8 @@
 #include <jansson.h>
 
 #include "common/remote.h"
-#include "server/notices/notices.h"
-#include "server/notices/sentence.h"
+#include "server/status/notices.h"
+#include "server/status/sentence.h"
 
 #define T0 (UINT64_C(1795000000) * WEIR_SECOND) /* 2026-11-18T11:06:40Z */
 #define LIMITS 6

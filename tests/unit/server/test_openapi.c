@@ -9,7 +9,7 @@
 #include <ctype.h>
 #include <jansson.h>
 
-#include "server/ask/reservations.h"
+#include "server/operations/reservations.h"
 #include "server/http/http_routes.h"
 
 static const struct {

@@ -1,4 +1,4 @@
-#include "server/net/processors.h"
+#include "server/loop/processors.h"
 #include "support/engine/unit_limiter.h"
 
 #include <ftw.h>

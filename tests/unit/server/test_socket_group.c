@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/net/worker.h"
+#include "server/loop/worker.h"
 
 /* Stands for that of libc: the group "crowd" needs 300,000 bytes for the names of its members. */
 int getgrnam_r(const char *name, struct group *entry, char *room, size_t size, struct group **found)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/net/tally.h"
+#include "server/loop/tally.h"
 
 #define KEYS 60
 #define ROWS 40 /* fewer than keys: the lists hold several rows, and sometimes none is left */

@@ -12,7 +12,7 @@
 #include <weir_rules.h>
 
 #include "base/atomic.h"
-#include "server/denied/top_panes.h"
+#include "server/record/top_panes.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define ROUNDS 100000

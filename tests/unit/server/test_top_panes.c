@@ -20,8 +20,8 @@
 
 #include "base/atomic.h"
 #include "rules/file/config.h"
-#include "server/denied/limit_reasons.h"
-#include "server/denied/top_panes.h"
+#include "server/record/limit_reasons.h"
+#include "server/record/top_panes.h"
 
 #define SECOND UINT64_C(1000000000)
 #define MINUTE (60 * SECOND)
