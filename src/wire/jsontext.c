@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/hash.h" /* load_le64() */
@@ -463,4 +464,50 @@ bool jsontext_whole(struct text number, uint64_t *out)
     }
     *out = n;
     return number.len > 0;
+}
+
+/* ---- writing ---- */
+
+static void put_character(struct buffer *b, struct text c)
+{
+    unsigned char first = (unsigned char)c.at[0];
+    if (first < ' ' || first == 0x7f) {
+        char escaped[8];
+        (void)snprintf(escaped, sizeof escaped, "\\u%04x", first);
+        buffer_put(b, (struct text){escaped, 6});
+        return;
+    }
+    if (first == '"' || first == '\\') {
+        buffer_put_char(b, '\\');
+    }
+    buffer_put(b, c);
+}
+
+/* Returns how many bytes at the beginning need no escape: nearly always all. */
+static size_t count_plain(struct text text)
+{
+    size_t n = 0;
+    while (n < text.len && text.at[n] >= ' ' && text.at[n] < 0x7f && text.at[n] != '"' &&
+           text.at[n] != '\\') {
+        n++;
+    }
+    return n;
+}
+
+void jsontext_put_string(struct buffer *b, struct text text)
+{
+    uint32_t number;
+    buffer_put_char(b, '"');
+    for (;;) {
+        size_t plain = count_plain(text);
+        buffer_put(b, (struct text){text.at, plain});
+        text = text_after(text, plain);
+        if (text.len == 0) {
+            break;
+        }
+        size_t n = utf8_next(text, &number);
+        put_character(b, n > 0 ? (struct text){text.at, n} : TEXT("?"));
+        text = text_after(text, n > 0 ? n : 1);
+    }
+    buffer_put_char(b, '"');
 }

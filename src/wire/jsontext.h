@@ -1,5 +1,5 @@
 /*
- * Reads JSON (RFC 8259) from bytes, without memory of its own.
+ * Reads JSON (RFC 8259) from bytes, without memory of its own, and writes its strings.
  *
  * jsontext_check() reads the whole text once and says whether it is JSON; it costs about the same
  * for each byte, whatever the text holds. After that the other functions take the text apart. A
@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/buffer.h"
 #include "common/text.h"
 
 #define JSONTEXT_DEPTH_MAX 64 /* lists and objects inside of each other */
@@ -60,5 +61,11 @@ struct text jsontext_bytes(struct text string, char *room);
 
 /* Reads a whole number from 0 to INT64_MAX, also as 1.0 or 1e3; false for all else. */
 bool jsontext_whole(struct text number, uint64_t *out);
+
+/* ---- writing ---- */
+
+/* Puts a string with its quotes. A byte that is not UTF-8 (in a value that was cut, for instance)
+ * becomes '?'. */
+void jsontext_put_string(struct buffer *b, struct text text);
 
 #endif

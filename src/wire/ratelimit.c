@@ -37,41 +37,58 @@ static void put_string(struct buffer *b, struct text text)
     buffer_put_char(b, '"');
 }
 
-/* t is the time after which another request is useful, so it is never later than Retry-After. */
-static void put_ietf(struct buffer *b, const struct ratelimit *r)
+static void put_policy(struct buffer *b, const struct ratelimit *r)
 {
-    uint64_t wait_ms = r->retry_after_ms > 0 ? r->retry_after_ms : r->reset_after_ms;
-    buffer_put(b, TEXT("RateLimit-Policy: "));
     put_string(b, r->policy);
     put_integer(b, TEXT(";q="), r->quota);
     if (r->window_ns > 0) {
         put_integer(b, TEXT(";w="), r->window_ns / WEIR_SECOND + (r->window_ns % WEIR_SECOND != 0));
     }
-    buffer_put(b, TEXT("\r\nRateLimit: "));
+}
+
+/* t is the time after which another request is useful, so it is never later than Retry-After. */
+static void put_state(struct buffer *b, const struct ratelimit *r)
+{
+    uint64_t wait_ms = r->retry_after_ms > 0 ? r->retry_after_ms : r->reset_after_ms;
     put_string(b, r->policy);
     put_integer(b, TEXT(";r="), r->remaining);
     if (wait_ms < NEVER_MS) {
         put_integer(b, TEXT(";t="), seconds(wait_ms));
     }
-    buffer_put(b, TEXT("\r\n"));
 }
 
-static void put_three(struct buffer *b, const struct ratelimit *r, uint64_t reset)
+static void put_quota(struct buffer *b, const struct ratelimit *r)
 {
-    put_integer(b, TEXT("X-RateLimit-Limit: "), r->quota);
-    put_integer(b, TEXT("\r\nX-RateLimit-Remaining: "), r->remaining);
-    put_integer(b, TEXT("\r\nX-RateLimit-Reset: "), reset);
-    buffer_put(b, TEXT("\r\n"));
+    put_integer(b, TEXT(""), r->quota);
 }
 
-void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct ratelimit *r)
+static void put_remaining(struct buffer *b, const struct ratelimit *r)
 {
-    uint64_t reset = seconds(r->reset_after_ms);
-    if (format == RATELIMIT_IETF) {
-        put_ietf(b, r);
-    } else if (format != RATELIMIT_OFF) {
-        put_three(b, r, format == RATELIMIT_X_EPOCH ? add_sat(r->now_s, reset) : reset);
-    }
+    put_integer(b, TEXT(""), r->remaining);
+}
+
+static void put_reset_in(struct buffer *b, const struct ratelimit *r)
+{
+    put_integer(b, TEXT(""), seconds(r->reset_after_ms));
+}
+
+static void put_reset_at(struct buffer *b, const struct ratelimit *r)
+{
+    put_integer(b, TEXT(""), add_sat(r->now_s, seconds(r->reset_after_ms)));
+}
+
+const struct ratelimit_field *ratelimit_fields(enum ratelimit_format format)
+{
+    static const struct ratelimit_field fields[RATELIMIT_FORMATS][4] = {
+        [RATELIMIT_IETF] = {{"RateLimit-Policy", put_policy}, {"RateLimit", put_state}},
+        [RATELIMIT_X_EPOCH] = {{"X-RateLimit-Limit", put_quota},
+                               {"X-RateLimit-Remaining", put_remaining},
+                               {"X-RateLimit-Reset", put_reset_at}},
+        [RATELIMIT_X_DELTA] = {{"X-RateLimit-Limit", put_quota},
+                               {"X-RateLimit-Remaining", put_remaining},
+                               {"X-RateLimit-Reset", put_reset_in}},
+    };
+    return fields[format];
 }
 
 uint64_t ratelimit_jitter(uint64_t ms, unsigned jitter, uint64_t random)
@@ -82,6 +99,5 @@ uint64_t ratelimit_jitter(uint64_t ms, unsigned jitter, uint64_t random)
 
 void ratelimit_put_retry_after(struct buffer *b, uint64_t ms)
 {
-    put_integer(b, TEXT("Retry-After: "), max_u64(seconds(ms), 1));
-    buffer_put(b, TEXT("\r\n"));
+    put_integer(b, TEXT(""), max_u64(seconds(ms), 1));
 }

@@ -26,8 +26,15 @@ struct ratelimit {
     uint64_t window_ns; /* the time that the quota is for; 0: not known */
 };
 
-/* Writes whole lines. Numbers above the largest Integer of RFC 9651 are replaced by it. */
-void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct ratelimit *r);
+/* A header field: its name, and a function that puts its value. Numbers above the largest Integer of RFC
+ * 9651 are replaced by it. */
+struct ratelimit_field {
+    const char *name;
+    void (*put)(struct buffer *b, const struct ratelimit *r);
+};
+
+/* Returns the fields of a format; after the last one the name is NULL. */
+const struct ratelimit_field *ratelimit_fields(enum ratelimit_format format);
 
 /*
  * Returns a wait that is longer by 0 to `jitter` hundredths of a percent, never shorter, so that
@@ -36,7 +43,7 @@ void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct 
  */
 uint64_t ratelimit_jitter(uint64_t ms, unsigned jitter, uint64_t random);
 
-/* Writes "Retry-After: 3": whole seconds, rounded up, at least 1. */
+/* Puts the value of Retry-After: whole seconds, rounded up, at least 1. */
 void ratelimit_put_retry_after(struct buffer *b, uint64_t ms);
 
 #endif

@@ -1,4 +1,4 @@
 /* What arrives on the operators' listener, answered: as fuzz_http_exchange.c. */
-#define FUZZED_PROTOCOL protocol_admin
+#define FUZZED_LISTENER PROTOCOL_ADMIN
 
 #include "fuzz/fuzz_http_exchange.c"

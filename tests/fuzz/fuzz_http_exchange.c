@@ -15,8 +15,8 @@
 #include "fuzz/fuzzed_server.h"
 #include "server/http/http_routes.h"
 
-#ifndef FUZZED_PROTOCOL
-#define FUZZED_PROTOCOL protocol_http
+#ifndef FUZZED_LISTENER
+#define FUZZED_LISTENER PROTOCOL_HTTP
 #endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -167,7 +167,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     prepare();
     struct text input = {(const char *)data + 1, size - 1};
     bool waits = memmem(input.at, input.len, "100-", 4) != NULL; /* then pieces matter */
-    const struct protocol *protocol = &FUZZED_PROTOCOL;
+    const struct protocol *protocol = protocol_of(FUZZED_LISTENER);
     unsigned whole = feed(protocol, input, input.len);
     unsigned pieces = feed(protocol, input, 1 + data[0]);
     require((pieces <= whole && (pieces > 0 || whole <= 1)) || waits);

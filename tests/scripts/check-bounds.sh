@@ -4,7 +4,7 @@
 # old value. Exceptions are counted here: a new one needs a thought, and this number.
 set -eu
 check=$WEIR_SOURCE_DIR/scripts/check-bounds
-exceptions=49
+exceptions=48
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
 

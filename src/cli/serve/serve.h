@@ -21,6 +21,7 @@
 #include "cli/cli.h"
 #include "cli/secret_file.h"
 #include "common/log.h"
+#include "rules/file/config.h"
 #include "server/status/numbers.h"
 #include "server/access/access.h"
 #include "server/loop/server.h"

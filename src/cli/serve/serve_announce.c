@@ -30,9 +30,9 @@ static void try_questions(char (*at)[ADDRESS_BYTES])
 {
     bool http = strcmp(at[PROTOCOL_HTTP], "off") != 0;
     const char *address = at[http ? PROTOCOL_HTTP : PROTOCOL_RESP];
-    const char *option = strcmp(address, protocol_http.address) == 0 ? NULL
-                         : http                                      ? "--http"
-                                                                     : "--resp";
+    const char *option = strcmp(address, protocol_of(PROTOCOL_HTTP)->address) == 0 ? NULL
+                         : http                                                    ? "--http"
+                                                                                   : "--resp";
     if (strcmp(address, "off") != 0) {
         try_command("ask", option, address, "path=/search/cats user=alice");
         try_command("check", option, address, "login 203.0.113.7");
@@ -42,7 +42,7 @@ static void try_questions(char (*at)[ADDRESS_BYTES])
 /* Without a file of the secret, `ctl` can show what needs none. */
 static void try_admin(const char *address, bool secret)
 {
-    bool usual = strcmp(address, protocol_admin.address) == 0;
+    bool usual = strcmp(address, protocol_of(PROTOCOL_ADMIN)->address) == 0;
     try_command("ctl", usual ? NULL : "--admin", address, secret ? "limits" : "status");
 }
 

@@ -53,7 +53,7 @@ static void reload_if(struct serve_loop *l, bool (*is_due)(void *arg))
 {
     struct weir_error error;
     l->reloading = false;
-    int e = server_reload_if(l->server, is_due, l, &error);
+    int e = server_reload_if(l->server, is_due, l, NULL, &error);
     if (!l->reloading) {
         return;
     }

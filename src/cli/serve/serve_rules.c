@@ -17,7 +17,7 @@ static void tell(void *arg, const struct weir_rules_message *message)
     if (for_people) {
         cli_tell_rules(arg, message);
     } else {
-        server_log_message(arg, message);
+        server_log_message(NULL, message);
     }
 }
 

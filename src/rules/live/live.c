@@ -308,9 +308,9 @@ static int reload_from(struct weir_rules *rules, const struct origin *from,
     return e;
 }
 
-static int reload(struct weir_rules *rules, struct origin from, struct weir_error *error)
+static int reload(struct weir_rules *rules, struct origin from, struct problems problems,
+                  struct weir_error *error)
 {
-    struct problems problems = problems_of(&rules->options);
     int e = 0;
     (void)clear(error);
     (void)pthread_mutex_lock(&rules->reload);
@@ -326,12 +326,24 @@ static int reload(struct weir_rules *rules, struct origin from, struct weir_erro
     return report(e, &problems, error);
 }
 
+/* Returns where the messages of a change go. */
+static struct problems problems_to(struct weir_rules *rules, weir_rules_message_fn message,
+                                   void *arg)
+{
+    return message != NULL ? (struct problems){.tell = message, .arg = arg}
+                           : problems_of(&rules->options);
+}
+
+int rules_reload(struct weir_rules *rules, const char *path, weir_rules_message_fn message,
+                 void *arg, struct weir_error *error)
+{
+    return reload(rules, (struct origin){.path = path}, problems_to(rules, message, arg), error);
+}
+
 int weir_rules_reload(struct weir_rules *rules, const char *path, struct weir_error *error)
 {
-    if (rules == NULL) {
-        return fail(error, WEIR_EINVAL, "the rules are NULL");
-    }
-    return reload(rules, (struct origin){.path = path}, error);
+    return rules != NULL ? rules_reload(rules, path, NULL, NULL, error)
+                         : fail(error, WEIR_EINVAL, "the rules are NULL");
 }
 
 int weir_rules_reload_text(struct weir_rules *rules, const char *name, const char *text,
@@ -340,7 +352,8 @@ int weir_rules_reload_text(struct weir_rules *rules, const char *name, const cha
     if (rules == NULL || name == NULL || (text == NULL && text_len > 0)) {
         return fail(error, WEIR_EINVAL, "the rules, their name or their text is NULL");
     }
-    return reload(rules, (struct origin){name, {text, text_len}, true, false}, error);
+    return reload(rules, (struct origin){name, {text, text_len}, true, false},
+                  problems_of(&rules->options), error);
 }
 
 /*
@@ -367,20 +380,25 @@ static int switch_config(struct weir_rules *rules, int e, struct config *next,
     return e;
 }
 
-int weir_rules_put(struct weir_rules *rules, const char *yaml, size_t yaml_len,
-                   struct weir_error *error)
+int rules_put(struct weir_rules *rules, struct text yaml, weir_rules_message_fn message, void *arg,
+              struct weir_error *error)
 {
     struct config next;
-    if (rules == NULL || yaml == NULL) {
-        return fail(error, WEIR_EINVAL, "the rules or the limit is NULL");
-    }
-    struct problems problems = problems_of(&rules->options);
+    struct problems problems = problems_to(rules, message, arg);
     (void)clear(error);
     (void)pthread_mutex_lock(&rules->reload);
-    int e = config_put(&rules->set->config, (struct text){yaml, yaml_len}, &next, &problems);
+    int e = config_put(&rules->set->config, yaml, &next, &problems);
     e = switch_config(rules, e, &next, &problems, error);
     (void)pthread_mutex_unlock(&rules->reload);
     return report(e, &problems, error);
+}
+
+int weir_rules_put(struct weir_rules *rules, const char *yaml, size_t yaml_len,
+                   struct weir_error *error)
+{
+    return rules != NULL && yaml != NULL
+               ? rules_put(rules, (struct text){yaml, yaml_len}, NULL, NULL, error)
+               : fail(error, WEIR_EINVAL, "the rules or the limit is NULL");
 }
 
 int weir_rules_remove(struct weir_rules *rules, const char *name, struct weir_error *error)

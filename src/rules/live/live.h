@@ -133,6 +133,13 @@ int rules_check(struct weir_rules *rules, const struct text *yaml,
 /* Returns why limits that apply gave this answer (enum weir_rules_reason). */
 int rules_reason(const struct weir_answer *answer); /* rules_answer.c */
 
+/* weir_rules_reload() and weir_rules_put(), with a message function of their own; NULL: that of the
+ * options. */
+int rules_reload(struct weir_rules *rules, const char *path, weir_rules_message_fn message,
+                 void *arg, struct weir_error *error);
+int rules_put(struct weir_rules *rules, struct text yaml, weir_rules_message_fn message, void *arg,
+              struct weir_error *error);
+
 /* ruleset_needs_ip() of the rules in force. */
 bool rules_need_ip(struct weir_rules *rules);
 

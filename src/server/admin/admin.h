@@ -96,9 +96,6 @@ extern const struct http_route admin_settings_routes[]; /* the log's level, the 
 extern const struct http_route admin_page_routes[];     /* the page for browsers */
 extern const struct http_route admin_events_routes[];   /* what it shows live: events.h */
 
-/* Returns false, after a reply, if a form in an operator's browser may have sent the request. */
-bool admin_admits(struct exchange *x);
-
 /* Returns whether `name` is that of the built-in limit, and the server has one. */
 bool admin_is_adhoc(const struct exchange *x, const char *name);
 

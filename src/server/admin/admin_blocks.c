@@ -135,6 +135,6 @@ static void run_blocks(struct exchange *x)
 
 const struct http_route admin_blocks_routes[] = {
     {"GET", "/v1/blocks", HTTP_AT, ROLE_ADMIN, run_blocks,
-     "keys that are blocked or banned: ?limit=L"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+     .summary = "keys that are blocked or banned: ?limit=L"},
+    {.path = NULL},
 };

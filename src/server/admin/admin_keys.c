@@ -61,6 +61,6 @@ static void run_inspect(struct exchange *x)
 
 const struct http_route admin_keys_routes[] = {
     {"GET", "/v1/keys", HTTP_AT, ROLE_ADMIN, run_inspect,
-     "one key: ?limit=L&key=K[&key=K2][&tier=T][&by=A]"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+     .summary = "one key: ?limit=L&key=K[&key=K2][&tier=T][&by=A]"},
+    {.path = NULL},
 };

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "rules/live/live.h"
 #include "rules/yaml/document.h"
 #include "rules/live/live_show.h"
 #include "server/admin/admin.h"
@@ -193,20 +194,6 @@ static json_t *split_messages(const struct buffer *said)
     return list;
 }
 
-static void begin_listening(struct buffer *said)
-{
-    buffer_init(said, SERVER_REPLY_BYTES / 2);
-    server_listen(said);
-}
-
-static json_t *end_listening(struct buffer *said)
-{
-    server_listen(NULL);
-    json_t *messages = split_messages(said);
-    buffer_finish(said);
-    return messages;
-}
-
 /* Returns false if the body is a map whose `name` is not this one: it would
  * change another limit. */
 static bool names(struct text body, const char *name)
@@ -239,9 +226,10 @@ static void put_limit(struct exchange *x, const char *name, struct text yaml)
     struct weir_error error = {0};
     struct buffer said;
     bool there = is_there(x, name);
-    begin_listening(&said);
-    int e = weir_rules_put(x->server->rules, yaml.at, yaml.len, &error);
-    json_t *messages = end_listening(&said);
+    buffer_init(&said, SERVER_REPLY_BYTES / 2);
+    int e = rules_put(x->server->rules, yaml, server_log_message, &said, &error);
+    json_t *messages = split_messages(&said);
+    buffer_finish(&said);
     if (e == 0) {
         note_change(x, name, there ? "replaced" : "added");
         reply_limits(x, name, there ? 200 : 201, messages);
@@ -296,9 +284,10 @@ static void run_reload(struct exchange *x)
 {
     struct weir_error error = {0};
     struct buffer said;
-    begin_listening(&said);
-    int e = server_reload(x->server, &error);
-    json_t *messages = end_listening(&said);
+    buffer_init(&said, SERVER_REPLY_BYTES / 2);
+    int e = server_reload(x->server, &said, &error);
+    json_t *messages = split_messages(&said);
+    buffer_finish(&said);
     if (e == 0) {
         uint64_t now = server_generation(x->server);
         admin_audit(x, "reload", LOG_COUNT("generation", now));
@@ -347,12 +336,13 @@ static void run_config(struct exchange *x)
 
 const struct http_route admin_limits_routes[] = {
     {"GET", "/v1/limits", HTTP_AT_OR_BELOW, ROLE_ADMIN, run_list,
-     "limits, live: all, or one by its name"},
+     .summary = "limits, live: all, or one by its name"},
     {"PUT", "/v1/limits", HTTP_BELOW, ROLE_ADMIN, run_put,
-     "adds or replaces one limit: JSON or YAML"},
-    {"DELETE", "/v1/limits", HTTP_BELOW, ROLE_ADMIN, run_delete, "removes one limit and its keys"},
-    {"POST", "/v1/reload", HTTP_AT, ROLE_ADMIN, run_reload, "reads the rules again"},
+     .summary = "adds or replaces one limit: JSON or YAML"},
+    {"DELETE", "/v1/limits", HTTP_BELOW, ROLE_ADMIN, run_delete,
+     .summary = "removes one limit and its keys"},
+    {"POST", "/v1/reload", HTTP_AT, ROLE_ADMIN, run_reload, .summary = "reads the rules again"},
     {"GET", "/v1/config", HTTP_AT, ROLE_ADMIN, run_config,
-     "the rules and settings in use, as a file"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+     .summary = "the rules and settings in use, as a file"},
+    {.path = NULL},
 };

@@ -142,11 +142,12 @@ static void run_set_mode(struct exchange *x)
 }
 
 const struct http_route admin_settings_routes[] = {
-    {"GET", "/v1/log-level", HTTP_AT, ROLE_ADMIN, run_get_level, "how much is logged"},
+    {"GET", "/v1/log-level", HTTP_AT, ROLE_ADMIN, run_get_level, .summary = "how much is logged"},
     {"PUT", "/v1/log-level", HTTP_AT, ROLE_ADMIN, run_set_level,
-     "sets how much is logged (error, warning, info or debug), until the next start"},
-    {"GET", "/v1/mode", HTTP_AT, ROLE_ADMIN, run_get_mode, "whether limits are enforced"},
+     .summary = "sets how much is logged (error, warning, info or debug), until the next start"},
+    {"GET", "/v1/mode", HTTP_AT, ROLE_ADMIN, run_get_mode,
+     .summary = "whether limits are enforced"},
     {"PUT", "/v1/mode", HTTP_AT, ROLE_ADMIN, run_set_mode,
-     "the kill switch: shadow denies nothing, enforce does as the rules say"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+     .summary = "the kill switch: shadow denies nothing, enforce does as the rules say"},
+    {.path = NULL},
 };

@@ -153,13 +153,14 @@ static void run_metrics(struct exchange *x)
 }
 
 const struct http_route admin_status_routes[] = {
-    {"GET", "/metrics", HTTP_AT, ROLE_CHECK, run_metrics, "metrics for Prometheus"},
-    {"GET", "/v1/status", HTTP_AT, ROLE_CHECK, run_status, "the program: state, requests, memory"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+    {"GET", "/metrics", HTTP_AT, ROLE_CHECK, run_metrics, .summary = "metrics for Prometheus"},
+    {"GET", "/v1/status", HTTP_AT, ROLE_CHECK, run_status,
+     .summary = "the program: state, requests, memory"},
+    {.path = NULL},
 };
 
 /* On the listener for metrics alone. */
 const struct http_route admin_metrics_routes[] = {
-    {"GET", "/metrics", HTTP_AT, ROLE_NONE, run_metrics, "metrics for Prometheus"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+    {"GET", "/metrics", HTTP_AT, ROLE_NONE, run_metrics, .summary = "metrics for Prometheus"},
+    {.path = NULL},
 };

@@ -111,6 +111,7 @@ static void run_top(struct exchange *x)
 }
 
 const struct http_route admin_top_routes[] = {
-    {"GET", "/v1/top", HTTP_AT, ROLE_ADMIN, run_top, "keys that are denied most: ?n=20&minutes=15"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+    {"GET", "/v1/top", HTTP_AT, ROLE_ADMIN, run_top,
+     .summary = "keys that are denied most: ?n=20&minutes=15"},
+    {.path = NULL},
 };

@@ -7,6 +7,7 @@
 #include "server/record/history.h"
 #include "server/admin/sample.h"
 #include "server/status/notices.h"
+#include "wire/jsontext.h"
 
 struct events {
     uv_timer_t timer;
@@ -54,7 +55,7 @@ static void drop(struct connection *c, const char *why)
     buffer_init(&last, 1024);
     begin(&last, "dropped");
     buffer_put(&last, TEXT("{\"why\":"));
-    http_put_string(&last, text_of(why));
+    jsontext_put_string(&last, text_of(why));
     buffer_put_char(&last, '}');
     end(&last);
     count_own(&c->worker->counts.streams_dropped, 1);
@@ -371,7 +372,7 @@ static void run_history(struct exchange *x)
     buffer_put(body, TEXT(",\"every_ms\":"));
     buffer_put_u64(body, x->server->options.sample_ms);
     buffer_put(body, TEXT(",\"role\":"));
-    http_put_string(body, text_of(role_names[x->role]));
+    jsontext_put_string(body, text_of(role_names[x->role]));
     buffer_put(body, x->server->options.demo ? TEXT(",\"demo\":true") : TEXT(",\"demo\":false"));
     buffer_put(body, TEXT(",\"samples\":["));
     history_put_samples(x->server->history, body);
@@ -387,9 +388,9 @@ static void put_hello(struct exchange *x)
     buffer_init(&hello, 1024);
     begin(&hello, "hello");
     buffer_put(&hello, TEXT("{\"version\":"));
-    http_put_string(&hello, text_of(weir_version()));
+    jsontext_put_string(&hello, text_of(weir_version()));
     buffer_put(&hello, TEXT(",\"role\":"));
-    http_put_string(&hello, text_of(role_names[x->role]));
+    jsontext_put_string(&hello, text_of(role_names[x->role]));
     buffer_put(&hello, TEXT(",\"every_ms\":"));
     buffer_put_u64(&hello, x->server->options.sample_ms);
     buffer_put(&hello, TEXT(",\"streams\":"));
@@ -440,8 +441,8 @@ static void run_events(struct exchange *x)
 
 const struct http_route admin_events_routes[] = {
     {"GET", "/v1/history", HTTP_AT, ROLE_CHECK, run_history,
-     "samples of the last 15 minutes, and what has happened"},
+     .summary = "samples of the last 15 minutes, and what has happened"},
     {"GET", "/v1/events", HTTP_AT, ROLE_CHECK, run_events,
-     "samples as they are made: a stream of server-sent events"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+     .summary = "samples as they are made: a stream of server-sent events"},
+    {.path = NULL},
 };

@@ -115,7 +115,7 @@ static void run_file(struct exchange *x)
 }
 
 const struct http_route admin_page_routes[] = {
-    {"GET", "/", HTTP_AT, ROLE_NONE, run_page, "a page for browsers"},
-    {"GET", "/page", HTTP_BELOW, ROLE_NONE, run_file, "a file of the page"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+    {"GET", "/", HTTP_AT, ROLE_NONE, run_page, .summary = "a page for browsers"},
+    {"GET", "/page", HTTP_BELOW, ROLE_NONE, run_file, .summary = "a file of the page"},
+    {.path = NULL},
 };

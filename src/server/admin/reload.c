@@ -17,16 +17,6 @@
 #include "server/access/access.h"
 #include "server/loop/server.h"
 
-/* Where this thread's messages about rules go besides the log: to the caller that listens, and into
- * the history. They come in the thread that loads. */
-static __thread struct buffer *listener;
-static __thread struct buffer *noted;
-
-void server_listen(struct buffer *messages)
-{
-    listener = messages;
-}
-
 /* Puts "weir.yaml:3:5: warning: text" and a NUL; of a note the text alone. */
 static void put_message(struct buffer *out, const struct weir_rules_message *m)
 {
@@ -50,12 +40,8 @@ static void put_message(struct buffer *out, const struct weir_rules_message *m)
 void server_log_message(void *arg, const struct weir_rules_message *message)
 {
     enum log_level level = message->severity == WEIR_RULES_ERROR ? LEVEL_ERROR : LEVEL_WARNING;
-    (void)arg;
-    if (listener != NULL) {
-        put_message(listener, message);
-    }
-    if (noted != NULL) {
-        put_message(noted, message);
+    if (arg != NULL) {
+        put_message(arg, message);
     }
     if (message->severity == WEIR_RULES_NOTE) {
         LOG(LEVEL_INFO, "rules changed", LOG_STRING("file", message->file),
@@ -75,9 +61,9 @@ uint64_t server_generation(const struct server *server)
     return weir_rules_stats_read(server->rules, &stats) == 0 ? stats.generation : 0;
 }
 
-static int reload_rules(struct server *server, struct weir_error *error)
+static int reload_rules(struct server *server, struct buffer *messages, struct weir_error *error)
 {
-    int e = weir_rules_reload(server->rules, NULL, error);
+    int e = rules_reload(server->rules, NULL, server_log_message, messages, error);
     if (e != 0) {
         (void)fetch_add(&server->reloads_failed, 1);
         LOG(LEVEL_ERROR, "the old rules stay", LOG_STRING("why", error->text));
@@ -107,7 +93,7 @@ static int reload_secrets(struct server *server, struct weir_error *error)
 
 /* Rules, secrets and certificate are reloaded independently: an error in the rules must not keep a
  * secret valid that has been removed. The error says which of them are the old ones. */
-static int reload_all(struct server *server, struct weir_error *error)
+static int reload_all(struct server *server, struct buffer *messages, struct weir_error *error)
 {
     const struct weir_error none = {0};
     struct weir_error of_rules;
@@ -115,7 +101,7 @@ static int reload_all(struct server *server, struct weir_error *error)
     struct weir_error of_tls;
     int tls = server_tls_reload(server, &of_tls);
     int secrets = reload_secrets(server, &of_secrets);
-    int rules = reload_rules(server, &of_rules);
+    int rules = reload_rules(server, messages, &of_rules);
     const struct {
         int e;
         const char *stays;
@@ -155,37 +141,26 @@ static void return_memory(void)
 #endif
 }
 
-static int reload_noted(struct server *server, struct weir_error *error)
+static int reload_noted(struct server *server, struct buffer *messages, struct weir_error *error)
 {
     const struct server_options *o = &server->options;
     struct weir_error why = {0};
-    struct buffer messages;
-    buffer_init(&messages, SERVER_REPLY_BYTES / 2);
-    noted = &messages;
+    struct buffer own;
+    buffer_init(&own, SERVER_REPLY_BYTES / 2);
+    messages = messages != NULL ? messages : &own;
     if (o->reload_begins != NULL) {
         o->reload_begins(o->reload_arg);
     }
-    int e = reload_all(server, &why);
+    int e = reload_all(server, messages, &why);
     if (o->reload_ended != NULL) {
         o->reload_ended(o->reload_arg);
     }
-    noted = NULL;
-    note_reload(server, e, &why, &messages);
-    buffer_finish(&messages);
+    note_reload(server, e, &why, messages);
+    buffer_finish(&own);
     return_memory();
     if (e != 0 && error != NULL) {
         *error = why;
     }
-    return e;
-}
-
-int server_reload_if(struct server *server, bool (*is_due)(void *arg), void *arg,
-                     struct weir_error *error)
-{
-    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-    (void)pthread_mutex_lock(&one_at_a_time);
-    int e = is_due(arg) ? reload_noted(server, error) : 0;
-    (void)pthread_mutex_unlock(&one_at_a_time);
     return e;
 }
 
@@ -195,7 +170,17 @@ static bool always(void *arg)
     return true;
 }
 
-int server_reload(struct server *server, struct weir_error *error)
+int server_reload_if(struct server *server, bool (*is_due)(void *arg), void *arg,
+                     struct buffer *messages, struct weir_error *error)
 {
-    return server_reload_if(server, always, NULL, error);
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    (void)pthread_mutex_lock(&one_at_a_time);
+    int e = is_due(arg) ? reload_noted(server, messages, error) : 0;
+    (void)pthread_mutex_unlock(&one_at_a_time);
+    return e;
+}
+
+int server_reload(struct server *server, struct buffer *messages, struct weir_error *error)
+{
+    return server_reload_if(server, always, NULL, messages, error);
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/http/http_routes.h"
+#include "wire/jsontext.h"
 
 static void put_number(struct buffer *out, const char *before, uint64_t number)
 {
@@ -55,7 +55,7 @@ static void put_reasons(struct buffer *out, const uint64_t counts[REQUEST_REASON
     for (int i = 0; i < REQUEST_REASONS; i++) {
         if (counts[i] > 0) {
             buffer_put(out, text_of(between));
-            http_put_string(
+            jsontext_put_string(
                 out, text_of(i == WEIR_REASON_UNMATCHED ? "other" : weir_rules_reason_name(i)));
             put_number(out, ":", counts[i]);
             between = ",";
@@ -168,7 +168,7 @@ static void put_limit(struct buffer *out, const char *between, const char *name,
                       const struct limit_counts *l)
 {
     buffer_put(out, text_of(between));
-    http_put_string(out, text_of(name));
+    jsontext_put_string(out, text_of(name));
     put_number(out, ":[", l->allowed);
     put_number(out, ",", l->denied);
     put_number(out, ",", l->shadow_denied);
@@ -210,7 +210,7 @@ static void put_news_reasons(struct buffer *out, const struct limit_counts *news
     for (size_t i = 0; i < count && i < SAMPLE_LIMITS; i++) {
         if (has_reasons(&news[i])) {
             buffer_put(out, text_of(between));
-            http_put_string(out, text_of(news[i].name));
+            jsontext_put_string(out, text_of(news[i].name));
             buffer_put_char(out, ':');
             put_reasons(out, news[i].reasons);
             between = ",";
@@ -265,7 +265,7 @@ static void put_tables(const struct numbers *n, struct buffer *out)
         return;
     }
     buffer_put(out, TEXT("{\"limit\":"));
-    http_put_string(out, text_of(fullest->name));
+    jsontext_put_string(out, text_of(fullest->name));
     put_fraction(out, ",\"percent\":", 100 * most, 1);
     buffer_put_char(out, '}');
 }

@@ -17,6 +17,7 @@
 #include "server/record/limit_reasons.h"
 #include "server/record/top_panes.h"
 #include "server/operations/reservations.h"
+#include "server/admin/events.h"
 #include "server/status/notices.h"
 #include "server/loop/penalty.h"
 #include "server/loop/processors.h"
@@ -50,6 +51,17 @@ static int open_adhoc(struct server *server, struct weir_error *error)
     /* A request reads one random place in memory: see docs/explanation/benchmarks.md. */
     o.flags |= WEIR_HUGE_PAGES;
     return live_open_beside(server->rules, SERVER_ADHOC, &o, &server->adhoc, error);
+}
+
+static void close_adhoc(struct server *server)
+{
+    live_close_beside(server->adhoc);
+    server->adhoc = NULL;
+    if (server->adhoc_remote != NULL) {
+        remote_ops(server->fleet.fleet)->release(server->adhoc_remote);
+        server->adhoc_remote = NULL;
+    }
+    block_notes_finish(&server->adhoc_notes);
 }
 
 /* Removes the files of unix sockets. */
@@ -146,6 +158,12 @@ static int open_sockets(struct server *server, unsigned number, int *sockets,
     return e;
 }
 
+/* Returns how many threads the server has, that of the operators included. */
+static unsigned threads_in_all(const struct server *server)
+{
+    return server->threads + server->operated;
+}
+
 /* Returns the most connections that may be open at once on the listeners of a thread, and so the most
  * addresses that have some. */
 static uint32_t rows_of(const struct server *server, unsigned thread)
@@ -154,22 +172,53 @@ static uint32_t rows_of(const struct server *server, unsigned thread)
            (thread < server->threads ? server->options.connections : server->options.operators);
 }
 
+/* ---- what other floors do on the operators' thread ---- */
+
+static int open_operators(struct worker *w, struct weir_error *error)
+{
+    bool streams = w->listeners[PROTOCOL_ADMIN].open;
+    return streams && events_open(w) != 0
+               ? fail(error, WEIR_ENOMEM, "out of memory for streams of events")
+               : 0;
+}
+
+static void tick_operators(struct worker *w)
+{
+    sandboxes_expire(w->server->sandboxes, uv_now(&w->loop));
+    notices_look(w->server, clock_unix_ns());
+}
+
+static const struct worker_hooks operators = {
+    .open = open_operators,
+    .tick = tick_operators,
+    .close = events_close,
+    .finish = events_finish,
+};
+
+/* ---- threads ---- */
+
+_Static_assert(SERVER_THREADS_MAX + 1 <= TOP_THREADS, "TOP_BYTES is for fewer sketches");
+
 static int start_worker(struct server *server, unsigned number, const struct hash_secret *secret,
                         struct weir_error *error)
 {
     int sockets[PROTOCOLS];
     struct worker *w = &server->workers[number];
     int e = open_sockets(server, number, sockets, error);
-    if (e == 0) {
-        server->workers_count = number + 1;
-        e = worker_init(w, server, number, sockets, error);
+    if (e != 0) {
+        return e;
     }
-    e = e != 0 ? e : crowds_init(w, rows_of(server, number), error);
-    if (e == 0) {
-        w->top = top_create(secret, top_panes_turn(server->panes));
-        e = w->top != NULL ? 0 : fail(error, WEIR_ENOMEM, "out of memory for thread %u", number);
+    server->workers_count = number + 1;
+    e = worker_init(w, server, number, sockets, error);
+    if (e != 0) {
+        return e;
     }
-    return e;
+    e = crowds_init(w, rows_of(server, number), error);
+    if (e != 0) {
+        return e;
+    }
+    w->top = top_create(secret, top_panes_turn(server->panes));
+    return w->top != NULL ? 0 : fail(error, WEIR_ENOMEM, "out of memory for thread %u", number);
 }
 
 static void set_default(uint64_t *option, uint64_t value)
@@ -224,6 +273,34 @@ static void fit_files(struct server_options *o, unsigned threads, bool fleet, un
     }
 }
 
+static void stop_workers(struct worker *workers, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        worker_stop(&workers[i]);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        worker_join(&workers[i]);
+    }
+    for (unsigned i = 0; i < count; i++) { /* until here they may ask each other for room */
+        worker_finish(&workers[i]);
+    }
+}
+
+static void close_workers(struct server *server)
+{
+    unsigned n = server->workers_count;
+    unsigned clients = n < server->threads ? n : server->threads;
+    remove_sockets(server); /* before the listeners close: then another server may take the paths */
+    stop_workers(server->workers, clients);
+    stop_workers(server->workers + clients, n - clients); /* until here it answers "draining" */
+    for (unsigned i = 0; i < n; i++) { /* the operators' thread has read those of all threads */
+        top_destroy(server->workers[i].top);
+    }
+    free(server->workers);
+    server->workers = NULL;
+    server->workers_count = 0;
+}
+
 static int start_workers(struct server *server, unsigned n, struct weir_error *error)
 {
     struct hash_secret secret;
@@ -240,6 +317,20 @@ static int start_workers(struct server *server, unsigned n, struct weir_error *e
     return e;
 }
 
+static int open_workers(struct server *server, struct weir_error *error)
+{
+    unsigned n = threads_in_all(server);
+    server->workers = calloc(n, sizeof *server->workers);
+    if (server->workers == NULL) {
+        return fail(error, WEIR_ENOMEM, "out of memory for %u threads", n);
+    }
+    int e = start_workers(server, n, error);
+    if (e != 0) {
+        close_workers(server);
+    }
+    return e;
+}
+
 static unsigned threads_of(const struct server_options *o)
 {
     unsigned n = o->threads != 0 ? o->threads : processors_allowed();
@@ -249,32 +340,82 @@ static unsigned threads_of(const struct server_options *o)
     return n > SERVER_THREADS_MAX ? SERVER_THREADS_MAX : n;
 }
 
-static int make_denied_log(struct server *server, struct weir_error *error)
+/* ---- the other parts ---- */
+
+static int check_permissions(struct server *server, struct weir_error *error)
 {
-    server->denied_log = denied_log_create();
-    return server->denied_log != NULL ? 0
-                                      : fail(error, WEIR_ENOMEM,
-                                             "out of memory for the log of "
-                                             "denials");
+    return listener_check_permissions(&server->options, error);
 }
 
-static int make_notices(struct server *server, struct weir_error *error)
+static int open_reservations(struct server *server, struct weir_error *error)
+{
+    return reservations_create(&server->reservations, RESERVATIONS_MAX, error);
+}
+
+static void close_reservations(struct server *server)
+{
+    reservations_destroy(server->reservations);
+    server->reservations = NULL;
+}
+
+static int open_penalties(struct server *server, struct weir_error *error)
+{
+    return penalties_create(&server->penalties, error);
+}
+
+static void close_penalties(struct server *server)
+{
+    penalties_destroy(server->penalties);
+    server->penalties = NULL;
+}
+
+static int open_denied_log(struct server *server, struct weir_error *error)
+{
+    server->denied_log = denied_log_create();
+    return server->denied_log != NULL
+               ? 0
+               : fail(error, WEIR_ENOMEM, "out of memory for the log of denials");
+}
+
+static void close_denied_log(struct server *server)
+{
+    denied_log_destroy(server->denied_log);
+    server->denied_log = NULL;
+}
+
+static int open_notices(struct server *server, struct weir_error *error)
 {
     server->notices = notices_create();
     return server->notices != NULL ? 0 : fail(error, WEIR_ENOMEM, "out of memory for notices");
 }
 
-static int make_panes(struct server *server, struct weir_error *error)
+static void close_notices(struct server *server)
+{
+    notices_destroy(server->notices);
+    server->notices = NULL;
+}
+
+static void close_panes(struct server *server)
+{
+    top_panes_destroy(server->panes);
+    server->panes = NULL;
+    limit_reasons_destroy(server->reasons);
+    server->reasons = NULL;
+}
+
+static int open_panes(struct server *server, struct weir_error *error)
 {
     server->panes = top_panes_create(clock_monotonic_ns());
     server->reasons = limit_reasons_create();
-    return server->panes != NULL && server->reasons != NULL
-               ? 0
-               : fail(error, WEIR_ENOMEM, "out of memory for the keys that are denied most");
+    if (server->panes != NULL && server->reasons != NULL) {
+        return 0;
+    }
+    close_panes(server);
+    return fail(error, WEIR_ENOMEM, "out of memory for the keys that are denied most");
 }
 
 /* Makes the history, for pages on the admin listener. */
-static int make_history(struct server *server, struct weir_error *error)
+static int open_history(struct server *server, struct weir_error *error)
 {
     if (strcmp(server->options.listen[PROTOCOL_ADMIN], "off") == 0) {
         return 0;
@@ -289,6 +430,76 @@ static int make_history(struct server *server, struct weir_error *error)
     return 0;
 }
 
+static void close_history(struct server *server)
+{
+    history_destroy(server->history);
+    server->history = NULL;
+}
+
+static int open_sandboxes(struct server *server, struct weir_error *error)
+{
+    return sandboxes_create(&server->sandboxes, &server->options, error);
+}
+
+static void close_sandboxes(struct server *server)
+{
+    sandboxes_destroy(server->sandboxes);
+    server->sandboxes = NULL;
+}
+
+static void close_tallies(struct server *server)
+{
+    tally_destroy(server->clients);
+    tally_destroy(server->operators);
+    server->clients = NULL;
+    server->operators = NULL;
+}
+
+static int open_tallies(struct server *server, struct weir_error *error)
+{
+    int e = tally_create(&server->clients, rows_of(server, 0), error);
+    if (e != 0) {
+        return e;
+    }
+    e = tally_create(&server->operators, rows_of(server, server->threads), error);
+    if (e != 0) {
+        close_tallies(server);
+    }
+    return e;
+}
+
+/* Tells the fleet how many threads will have a place. */
+static int share_fleet(struct server *server, struct weir_error *error)
+{
+    const struct server_fleet *fleet = &server->fleet;
+    return fleet->fleet != NULL && fleet->share != NULL
+               ? fleet->share(fleet->fleet, threads_in_all(server), error)
+               : 0;
+}
+
+/* ---- start and stop ---- */
+
+/* What a server consists of. A step that fails has undone itself; then, and when the server stops,
+ * the steps before it are closed in the opposite order. */
+static const struct step {
+    int (*open)(struct server *server, struct weir_error *error);
+    void (*close)(struct server *server); /* NULL: nothing is to be done */
+} steps[] = {
+    {check_permissions, NULL},
+    {open_adhoc, close_adhoc},
+    {open_reservations, close_reservations},
+    {open_penalties, close_penalties},
+    {server_tls_open, server_tls_close},
+    {open_denied_log, close_denied_log},
+    {open_notices, close_notices},
+    {open_panes, close_panes}, /* the threads' sketches read its turn: it outlives them */
+    {open_history, close_history},
+    {open_sandboxes, close_sandboxes},
+    {open_tallies, close_tallies},
+    {share_fleet, NULL},
+    {open_workers, close_workers},
+};
+
 /* Returns whether a listener of operators is open. Sets those that are not given to "off". */
 static bool has_operators(struct server_options *o)
 {
@@ -300,48 +511,48 @@ static bool has_operators(struct server_options *o)
     return some;
 }
 
+/* Completes the options, and fits the bounds to the files that the process may open. */
+static void complete_options(struct server *server)
+{
+    struct server_options *o = &server->options;
+    set_default(&o->idle_ms, SERVER_IDLE_MS);
+    set_default(&o->request_ms, SERVER_REQUEST_MS);
+    set_default(&o->write_ms, SERVER_WRITE_MS);
+    set_default(&o->sample_ms, SERVER_SAMPLE_MS);
+    o->operators = o->operators != 0 ? o->operators : SERVER_ADMIN_CONNECTIONS;
+    server->threads = threads_of(o);
+    server->operated = has_operators(o);
+    fit_files(o, threads_in_all(server), server->fleet.fleet != NULL, limiter_files(server->rules));
+}
+
 int server_start(struct server *server, struct weir_error *error)
 {
-    unsigned n = threads_of(&server->options);
     server->failed = -1;
-    set_default(&server->options.idle_ms, SERVER_IDLE_MS);
-    set_default(&server->options.request_ms, SERVER_REQUEST_MS);
-    set_default(&server->options.write_ms, SERVER_WRITE_MS);
-    set_default(&server->options.sample_ms, SERVER_SAMPLE_MS);
-    server->options.operators =
-        server->options.operators != 0 ? server->options.operators : SERVER_ADMIN_CONNECTIONS;
-    server->threads = n;
-    n += has_operators(&server->options);
-    fit_files(&server->options, n, server->fleet.fleet != NULL, limiter_files(server->rules));
+    server->hooks = &operators;
+    complete_options(server);
     server->started_ns = clock_unix_ns();
     server->loaded_ns = server->started_ns;
-    server->workers = calloc(n, sizeof *server->workers);
-    if (server->workers == NULL) {
-        return fail(error, WEIR_ENOMEM, "out of memory for %u threads", n);
-    }
-    int e = listener_check_permissions(&server->options, error);
-    e = e == 0 ? open_adhoc(server, error) : e;
-    e = e != 0 ? e : reservations_create(&server->reservations, RESERVATIONS_MAX, error);
-    e = e == 0 ? penalties_create(&server->penalties, error) : e;
-    e = e == 0 ? server_tls_open(server, error) : e;
-    e = e == 0 ? make_denied_log(server, error) : e;
-    e = e == 0 ? make_notices(server, error) : e;
-    e = e == 0 ? make_panes(server, error) : e;
-    e = e == 0 ? make_history(server, error) : e;
-    e = e == 0 ? sandboxes_create(&server->sandboxes, &server->options, error) : e;
-    e = e != 0 ? e : tally_create(&server->clients, rows_of(server, 0), error);
-    e = e != 0 ? e : tally_create(&server->operators, rows_of(server, server->threads), error);
-    if (e == 0 && server->fleet.fleet != NULL && server->fleet.share != NULL) {
-        e = server->fleet.share(server->fleet.fleet, n, error);
-    }
-    e = e == 0 ? start_workers(server, n, error) : e;
-    if (e != 0) {
-        server_stop(server);
-        return e;
+    for (server->steps = 0; server->steps < sizeof steps / sizeof steps[0]; server->steps++) {
+        int e = steps[server->steps].open(server, error);
+        if (e != 0) {
+            server_stop(server);
+            return e;
+        }
     }
     server_tls_warn(server);
     store_release(&server->state, SERVER_READY);
     return 0;
+}
+
+void server_stop(struct server *server)
+{
+    store_release(&server->state, SERVER_DRAINING);
+    while (server->steps > 0) {
+        const struct step *step = &steps[--server->steps];
+        if (step->close != NULL) {
+            step->close(server);
+        }
+    }
 }
 
 void server_ping(struct server *server)
@@ -359,63 +570,6 @@ bool server_answered(const struct server *server)
         all = all && load_acquire(&server->workers[i].answered) == server->pings;
     }
     return all;
-}
-
-static void stop_workers(struct worker *workers, unsigned count)
-{
-    for (unsigned i = 0; i < count; i++) {
-        worker_stop(&workers[i]);
-    }
-    for (unsigned i = 0; i < count; i++) {
-        worker_join(&workers[i]);
-    }
-    for (unsigned i = 0; i < count; i++) { /* until here they may ask each other for room */
-        worker_finish(&workers[i]);
-    }
-}
-
-void server_stop(struct server *server)
-{
-    unsigned n = server->workers_count;
-    unsigned clients = n < server->threads ? n : server->threads;
-    store_release(&server->state, SERVER_DRAINING);
-    remove_sockets(server); /* before the listeners close: then another server may take the paths */
-    stop_workers(server->workers, clients);
-    stop_workers(server->workers + clients, n - clients); /* until here it answers "draining" */
-    for (unsigned i = 0; i < n; i++) { /* the operators' thread has read those of all threads */
-        top_destroy(server->workers[i].top);
-    }
-    free(server->workers);
-    live_close_beside(server->adhoc);
-    if (server->adhoc_remote != NULL) {
-        remote_ops(server->fleet.fleet)->release(server->adhoc_remote);
-    }
-    block_notes_finish(&server->adhoc_notes);
-    tally_destroy(server->clients);
-    tally_destroy(server->operators);
-    reservations_destroy(server->reservations);
-    top_panes_destroy(server->panes); /* after the sketches, which read its turn */
-    server->panes = NULL;
-    limit_reasons_destroy(server->reasons);
-    server->reasons = NULL;
-    denied_log_destroy(server->denied_log);
-    server->denied_log = NULL;
-    notices_destroy(server->notices);
-    server->notices = NULL;
-    history_destroy(server->history);
-    server->history = NULL;
-    server->reservations = NULL;
-    server->clients = NULL;
-    server->operators = NULL;
-    penalties_destroy(server->penalties);
-    server->penalties = NULL;
-    server_tls_close(server);
-    sandboxes_destroy(server->sandboxes);
-    server->sandboxes = NULL;
-    server->workers = NULL;
-    server->workers_count = 0;
-    server->adhoc = NULL;
-    server->adhoc_remote = NULL;
 }
 
 const char *server_address(const struct server *server, enum server_protocol protocol, char *text,

@@ -156,6 +156,8 @@ struct asker grpc_asker(const struct grpc_call *call);
 void grpc_keep(struct grpc_call *call, struct pending *p, pending_put_fn put);
 struct grpc_call *grpc_resume(struct pending *p);
 
+extern const struct protocol protocol_grpc;
+
 /* ---- methods ---- */
 
 /* Returns the method of a path, "/weir.v1.Limiter/Check", or NULL. */

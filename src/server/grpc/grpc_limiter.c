@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "server/grpc/grpc.h"
+#include "server/operations/awaited.h"
 #include "wire/protobuf.h"
 
 #define SERVICE "weir.v1.Limiter"
@@ -190,7 +191,7 @@ static void put_later(struct pending *p)
     struct grpc_call *call = grpc_resume(p);
     struct weir_error error = {0};
     if (call != NULL) {
-        reply(call, p->wire.operation, p->error, &p->answer, &error);
+        reply(call, p->wire.operation, p->error, &awaited_of(p)->answer, &error);
         grpc_put_frames(p->connection);
     }
 }
@@ -227,8 +228,8 @@ static void put_result(struct worker *w, struct buffer *to, int e, const struct 
     buffer_init(&result, 2 * ANSWER_BYTES);
     enum request_result counted = operation_result(OPERATION_CHECK, e, a);
     worker_count_requests(w, PROTOCOL_GRPC, counted, 1);
-    worker_count_reason(w, PROTOCOL_GRPC, counted, a->reason, a->limit);
     if (e == 0) {
+        worker_count_reason(w, PROTOCOL_GRPC, counted, a->reason, a->limit);
         put_answer(&inner, a, OPERATION_CHECK);
         protobuf_put_message(&result, RESULT_ANSWER, buffer_text(&inner));
     } else {
@@ -243,7 +244,7 @@ static void put_part_later(struct pending *part)
 {
     struct buffer *body = &part->batch->body;
     struct weir_error error = {0};
-    put_result(part->worker, body, part->error, &part->answer, &error);
+    put_result(part->worker, body, part->error, &awaited_of(part)->answer, &error);
     buffer_put(body, buffer_text(&part->body));
 }
 

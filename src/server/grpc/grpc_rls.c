@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "server/operations/rls.h"
 #include "server/grpc/grpc.h"
-#include "server/loop/pending.h"
+#include "server/operations/awaited.h"
 #include "wire/protobuf.h"
 
 #define SERVICE "envoy.service.ratelimit.v3.RateLimitService"
@@ -255,7 +255,7 @@ static void put_later(struct pending *p)
     if (p->error != 0) {
         fail_call(call, p->error, &error);
     } else {
-        reply(call, p->call);
+        reply(call, awaited_of(p)->call);
     }
     grpc_put_frames(p->connection);
 }
@@ -263,7 +263,7 @@ static void put_later(struct pending *p)
 static void run(struct grpc_call *call, struct text message)
 {
     struct asker asker = grpc_asker(call);
-    struct pending *p = pending_spare(asker.worker);
+    struct pending *p = awaited_spare(asker.worker);
     struct weir_error error = {0};
     struct rls_ask ask;
     int e = WEIR_ENOMEM;
@@ -276,7 +276,7 @@ static void run(struct grpc_call *call, struct text message)
     } else if (e != 0) {
         fail_call(call, e, &error);
     } else {
-        reply(call, p->call);
+        reply(call, awaited_of(p)->call);
     }
 }
 

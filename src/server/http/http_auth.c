@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "server/http/http_routes.h"
+#include "server/operations/awaited.h"
 
 #define QUERY_MAX                                                                                  \
     128 /* parameters; with the fields and four more at most WEIR_RULES_ATTRIBUTES_MAX */
@@ -236,9 +237,9 @@ static int read_request(const struct exchange *x, struct auth_request *a, struct
  * (422) becomes 403. A denial is never a 5xx, not even by `on_store_failure: closed`: gateways that
  * let requests pass while weir fails take every 5xx for a failure.
  */
-int http_auth_status(const struct server *server, const struct answer *a)
+int http_auth_status(const struct http_style *style, const struct answer *a)
 {
-    int deny = (int)server->options.auth_deny_status;
+    int deny = (int)style->deny_status;
     int status = http_status_of_answer(a);
     if (status == 200) {
         return status;
@@ -258,7 +259,7 @@ int http_auth_status(const struct server *server, const struct answer *a)
 void http_auth_reply(struct exchange *x, int e, const struct answer *a,
                      const struct weir_error *error)
 {
-    int status = e == 0 ? http_auth_status(x->server, a) : 0;
+    int status = e == 0 ? http_auth_status(&x->style, a) : 0;
     struct answer told;
     if (e == 0 && a->hidden) {
         answer_for_client(a, &told);
@@ -279,7 +280,7 @@ static void put_later(struct pending *p)
     struct http_request request;
     struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
-    http_auth_reply(&x, p->error, &p->answer, &error);
+    http_auth_reply(&x, p->error, &awaited_of(p)->answer, &error);
     buffer_finish(&x.body);
 }
 
@@ -287,13 +288,13 @@ static void put_later(struct pending *p)
  * Returns false without memory. */
 static bool hold(struct exchange *x, const struct answer *a)
 {
-    struct pending *p = pending_batch(x->connection->worker);
+    struct pending *p = awaited_create(x->connection->worker);
     if (p == NULL) {
         return false;
     }
     p->held = true;
     p->decided = true;
-    p->answer = *a;
+    awaited_of(p)->answer = *a;
     if (!delay_add(p, a->delay_ms)) {
         p->held = false;
         pending_destroy(p);
@@ -344,6 +345,6 @@ static void run_auth(struct exchange *x)
 
 const struct http_route http_auth_routes[] = {
     {NULL, "/v1/auth", HTTP_AT_OR_BELOW, ROLE_CHECK, run_auth,
-     "for gateways: 200 lets the request pass"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+     .summary = "for gateways: 200 lets the request pass"},
+    {.path = NULL},
 };

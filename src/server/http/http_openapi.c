@@ -247,6 +247,6 @@ static void run_openapi(struct exchange *x)
 
 const struct http_route http_openapi_routes[] = {
     {"GET", "/openapi.json", HTTP_AT, ROLE_NONE, run_openapi,
-     "describes this listener, as OpenAPI 3.1"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+     .summary = "describes this listener, as OpenAPI 3.1"},
+    {.path = NULL},
 };

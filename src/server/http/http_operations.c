@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "server/http/http_json.h"
+#include "server/operations/awaited.h"
 #include "wire/jsontext.h"
 
 #define BATCH_MAX 1000
@@ -28,7 +29,7 @@ static void put_later(struct pending *p)
     struct http_request request;
     struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
-    reply(&x, p->error, &p->answer, &error);
+    reply(&x, p->error, &awaited_of(p)->answer, &error);
     buffer_finish(&x.body);
 }
 
@@ -75,8 +76,8 @@ static void put_item(struct worker *w, struct buffer *body, int e, const struct 
 {
     enum request_result result = operation_result(OPERATION_CHECK, e, a);
     worker_count_requests(w, PROTOCOL_HTTP, result, 1);
-    worker_count_reason(w, PROTOCOL_HTTP, result, a->reason, a->limit);
     if (e == 0) {
+        worker_count_reason(w, PROTOCOL_HTTP, result, a->reason, a->limit);
         http_put_answer(body, a, OPERATION_CHECK);
     } else {
         const struct answer_error *row = answer_error(e);
@@ -89,7 +90,7 @@ static void put_part_later(struct pending *part)
 {
     struct buffer *body = &part->batch->body;
     struct weir_error error = {0};
-    put_item(part->worker, body, part->error, &part->answer, &error);
+    put_item(part->worker, body, part->error, &awaited_of(part)->answer, &error);
     buffer_put(body, buffer_text(&part->body));
 }
 
@@ -206,8 +207,13 @@ static struct http_route *add_routes(unsigned reach, const char *folder, char (*
         const struct operation_row *row = &operation_rows[i];
         if ((row->reach & reach) != 0) {
             (void)snprintf(paths[i], PATH_BYTES, "%s%s", folder, row->name);
-            *to++ = (struct http_route){"POST",    paths[i],           HTTP_AT,
-                                        row->role, http_run_operation, row->summary};
+            *to++ = (struct http_route){.method = "POST",
+                                        .path = paths[i],
+                                        .role = row->role,
+                                        .run = http_run_operation,
+                                        .summary = row->summary,
+                                        .body_most = HTTP_QUESTION_MAX,
+                                        .body_hint = "one question"};
         }
     }
     return to;
@@ -217,7 +223,10 @@ void http_make_routes(void)
 {
     static char paths[OPERATIONS][PATH_BYTES];
     struct http_route *to = add_routes(BY_CLIENTS, "/v1/", paths, http_operation_routes);
-    *to = (struct http_route){"POST",     "/v1/check/batch", HTTP_AT,
-                              ROLE_CHECK, run_batch,         "asks up to 1000 checks; always 200"};
+    *to = (struct http_route){.method = "POST",
+                              .path = "/v1/check/batch",
+                              .role = ROLE_CHECK,
+                              .run = run_batch,
+                              .summary = "asks up to 1000 checks; always 200"};
     (void)add_routes(BY_OPERATORS, "/v1/keys/", paths, http_key_routes);
 }

@@ -135,3 +135,33 @@ bool http_is_ours(struct exchange *x)
                 : "found an unknown name as Host, expected an IP address, localhost, the "
                   "host of the listener or one of server.hosts");
 }
+
+/* ---- forms of foreign web pages ---- */
+
+static bool changes(const struct exchange *x)
+{
+    return !text_is(x->request->method, "GET") && !text_is(x->request->method, "HEAD");
+}
+
+/* Returns whether the body has a type that a form can send without a CORS preflight. */
+static bool is_form(const struct exchange *x)
+{
+    static const char *const types[] = {"APPLICATION/X-WWW-FORM-URLENCODED", "MULTIPART/FORM-DATA",
+                                        "TEXT/PLAIN"};
+    struct text type = text_trim(text_before(http_value(x->request, "content-type"), ';'));
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (text_is_word(type, types[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool http_is_no_form(struct exchange *x)
+{
+    return !changes(x) || !is_form(x) ||
+           http_refuse(
+               x, 415,
+               "found a Content-Type that an HTML form can send, expected application/json or "
+               "application/yaml");
+}

@@ -6,6 +6,7 @@
 #include "base/maths.h"
 #include "common/utf8.h"
 #include "server/http/http_routes.h"
+#include "wire/jsontext.h"
 
 struct status_row {
     int status;
@@ -52,50 +53,6 @@ static const struct status_row *row_of(int status)
 
 /* ---- JSON ---- */
 
-static void put_character(struct buffer *b, struct text c)
-{
-    unsigned char first = (unsigned char)c.at[0];
-    if (first < ' ' || first == 0x7f) {
-        char escaped[8];
-        (void)snprintf(escaped, sizeof escaped, "\\u%04x", first);
-        buffer_put(b, (struct text){escaped, 6});
-        return;
-    }
-    if (first == '"' || first == '\\') {
-        buffer_put_char(b, '\\');
-    }
-    buffer_put(b, c);
-}
-
-/* Returns how many bytes at the beginning need no escape: nearly always all. */
-static size_t count_plain(struct text text)
-{
-    size_t n = 0;
-    while (n < text.len && text.at[n] >= ' ' && text.at[n] < 0x7f && text.at[n] != '"' &&
-           text.at[n] != '\\') {
-        n++;
-    }
-    return n;
-}
-
-void http_put_string(struct buffer *b, struct text text)
-{
-    uint32_t number;
-    buffer_put_char(b, '"');
-    for (;;) {
-        size_t plain = count_plain(text);
-        buffer_put(b, (struct text){text.at, plain});
-        text = text_after(text, plain);
-        if (text.len == 0) {
-            break;
-        }
-        size_t n = utf8_next(text, &number);
-        put_character(b, n > 0 ? (struct text){text.at, n} : TEXT("?"));
-        text = text_after(text, n > 0 ? n : 1);
-    }
-    buffer_put_char(b, '"');
-}
-
 static void put_flags(struct buffer *b, unsigned flags)
 {
     const char *between = "";
@@ -103,7 +60,7 @@ static void put_flags(struct buffer *b, unsigned flags)
     for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
         if ((flags >> i & 1) != 0) {
             buffer_put(b, text_of(between));
-            http_put_string(b, text_of(answer_flag_names[i]));
+            jsontext_put_string(b, text_of(answer_flag_names[i]));
             between = ",";
         }
     }
@@ -113,7 +70,7 @@ static void put_flags(struct buffer *b, unsigned flags)
 static void put_name(struct buffer *b, const char *name)
 {
     if (name[0] != 0) {
-        http_put_string(b, text_of(name));
+        jsontext_put_string(b, text_of(name));
     } else {
         buffer_put(b, TEXT("null"));
     }
@@ -122,7 +79,7 @@ static void put_name(struct buffer *b, const char *name)
 static void put_reason(struct buffer *b, int reason)
 {
     buffer_put(b, TEXT(",\"reason\":"));
-    http_put_string(b, text_of(weir_rules_reason_name(reason)));
+    jsontext_put_string(b, text_of(weir_rules_reason_name(reason)));
 }
 
 /* Puts the members of an answer and the end of the object. */
@@ -130,7 +87,7 @@ static void put_members(struct buffer *b, const struct answer *a, enum operation
 {
     enum operation_extra extra = operation_rows[operation].extra;
     buffer_put(b, TEXT("\"verdict\":"));
-    http_put_string(b, text_of(answer_verdict_names[a->verdict]));
+    jsontext_put_string(b, text_of(answer_verdict_names[a->verdict]));
     buffer_put(b, TEXT(",\"limit\":"));
     put_name(b, a->limit);
     buffer_put(b, TEXT(",\"quota\":"));
@@ -171,9 +128,9 @@ static void begin_problem(struct buffer *b, int status)
 {
     const struct status_row *row = row_of(status);
     buffer_put(b, TEXT("{\"type\":"));
-    http_put_string(b, text_of(row->type != NULL ? row->type : "about:blank"));
+    jsontext_put_string(b, text_of(row->type != NULL ? row->type : "about:blank"));
     buffer_put(b, TEXT(",\"title\":"));
-    http_put_string(b, text_of(row->title != NULL ? row->title : row->words));
+    jsontext_put_string(b, text_of(row->title != NULL ? row->title : row->words));
     buffer_put(b, TEXT(",\"status\":"));
     buffer_put_i64(b, status);
 }
@@ -181,7 +138,7 @@ static void begin_problem(struct buffer *b, int status)
 static void put_detail(struct buffer *b, const char *detail)
 {
     buffer_put(b, TEXT(",\"detail\":"));
-    http_put_string(b, text_of(detail));
+    jsontext_put_string(b, text_of(detail));
 }
 
 void http_put_problem(struct buffer *body, int status, const char *detail, int reason)
@@ -203,7 +160,7 @@ static void put_denial(struct exchange *x, int status, const struct answer *a)
     }
     if (row_of(status)->type != NULL && a->limit[0] != 0) {
         buffer_put(b, TEXT(",\"violated-policies\":["));
-        http_put_string(b, text_of(a->limit));
+        jsontext_put_string(b, text_of(a->limit));
         buffer_put_char(b, ']');
     }
     buffer_put_char(b, ',');
@@ -295,9 +252,11 @@ void http_reply(struct exchange *x, int status, const char *type, const struct a
         buffer_put(out, TEXT("X-Content-Type-Options: nosniff\r\n"));
     }
     if (a != NULL) {
-        answer_put_fields(x->out, a, status != 200, x->server, x->now_ns);
+        answer_put_fields(x->out, a, status != 200, x->style.headers, x->now_ns);
     } else if (status == 503) {
+        buffer_put(out, TEXT("Retry-After: "));
         ratelimit_put_retry_after(out, SERVER_RETRY_MS);
+        buffer_put(out, TEXT("\r\n"));
     }
     if (status == 401) {
         buffer_put(out, TEXT("WWW-Authenticate: Bearer realm=\"weir\"\r\n"

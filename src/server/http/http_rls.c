@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "server/operations/rls.h"
 #include "server/http/http_json.h"
-#include "server/loop/pending.h"
+#include "server/operations/awaited.h"
 #include "wire/jsontext.h"
 
 /* Names and values: 5 of an entry; 20, more than there are, of a descriptor, and of the call. */
@@ -204,7 +204,7 @@ static void put_status(struct buffer *to, const struct call_status *s, uint64_t 
         buffer_put(to, TEXT("\""));
         if (s->label.len > 0) {
             buffer_put(to, TEXT(",\"name\":"));
-            http_put_string(to, s->label);
+            jsontext_put_string(to, s->label);
         }
         buffer_put(to, TEXT("}"));
     }
@@ -224,9 +224,9 @@ static void put_header(struct buffer *to, size_t number, struct text name, struc
 {
     buffer_put(to, number == 0 ? TEXT(",\"responseHeadersToAdd\":[") : TEXT(","));
     buffer_put(to, TEXT("{\"key\":"));
-    http_put_string(to, name);
+    jsontext_put_string(to, name);
     buffer_put(to, TEXT(",\"value\":"));
-    http_put_string(to, value);
+    jsontext_put_string(to, value);
     buffer_put(to, TEXT("}"));
 }
 
@@ -237,7 +237,7 @@ static void put_metadata(struct buffer *to, unsigned flags)
     for (unsigned i = 0; i < RLS_FLAGS; i++) {
         if ((flags >> i & 1) != 0) {
             buffer_put(to, text_of(between));
-            http_put_string(to, text_of(rls_flag_name(i)));
+            jsontext_put_string(to, text_of(rls_flag_name(i)));
             buffer_put(to, TEXT(":true"));
             between = ",";
         }
@@ -289,7 +289,7 @@ static void put_later(struct pending *p)
     if (p->error != 0) {
         fail_call(&x, p->error, &error);
     } else {
-        reply(&x, p->call);
+        reply(&x, awaited_of(p)->call);
     }
     buffer_finish(&x.body);
 }
@@ -297,7 +297,7 @@ static void put_later(struct pending *p)
 static void run(struct exchange *x)
 {
     struct asker asker = http_asker(x);
-    struct pending *p = pending_spare(asker.worker);
+    struct pending *p = awaited_spare(asker.worker);
     struct weir_error error = {0};
     struct rls_ask ask = {.domain = {"", 0}};
     struct text body;
@@ -312,11 +312,13 @@ static void run(struct exchange *x)
     } else if (e != 0) {
         fail_call(x, e, &error);
     } else {
-        reply(x, p->call);
+        reply(x, awaited_of(p)->call);
     }
 }
 
 const struct http_route http_rls_routes[] = {
     {"POST", "/json", HTTP_AT, ROLE_CHECK, run,
-     "decides a call of Envoy's rate limit service: a RateLimitRequest as JSON; 200 or 429"},
-    {0}};
+     .summary =
+         "decides a call of Envoy's rate limit service: a RateLimitRequest as JSON; 200 or 429"},
+    {.path = NULL},
+};

@@ -2,12 +2,10 @@
 #include "server/http/http_routes.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 #include "base/atomic.h"
-#include "server/admin/admin.h"
 #include "server/status/notices.h"
-#include "server/sandbox/explain_json.h"
-#include "server/sandbox/sandboxes.h"
 
 /* ---- health checks, for orchestrators ---- */
 
@@ -32,34 +30,24 @@ static void run_readyz(struct exchange *x)
     reply_text(x, ready ? 200 : 503);
 }
 
-static const struct http_route health_routes[] = {
-    {"GET", "/healthz", HTTP_AT, ROLE_NONE, run_healthz, "says that the program runs"},
+const struct http_route http_health_routes[] = {
+    {"GET", "/healthz", HTTP_AT, ROLE_NONE, run_healthz, .summary = "says that the program runs",
+     .health = true},
     {"GET", "/readyz", HTTP_AT, ROLE_NONE, run_readyz,
-     "says that it takes requests, and what is wrong; 503 before, and while it ends"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+     .summary = "says that it takes requests, and what is wrong; 503 before, and while it ends",
+     .health = true},
+    {.path = NULL},
 };
 
 /* ---- routes ---- */
-
-#define TABLES_MAX 16
-
-/* The tables of each listener; NULL after the last. */
-static const struct http_route *const routes[PROTOCOLS][TABLES_MAX] = {
-    [PROTOCOL_HTTP] = {http_operation_routes, http_auth_routes, http_rls_routes, health_routes,
-                       http_openapi_routes},
-    [PROTOCOL_ADMIN] = {admin_status_routes, admin_top_routes, admin_limits_routes,
-                        admin_keys_routes, admin_blocks_routes, http_key_routes,
-                        admin_settings_routes, health_routes, sandbox_routes, demo_routes,
-                        explain_routes, http_openapi_routes, admin_page_routes,
-                        admin_events_routes},
-    [PROTOCOL_METRICS] = {admin_metrics_routes, health_routes},
-};
 
 const struct http_route *const *http_routes(enum server_protocol listener)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     (void)pthread_once(&once, http_make_routes);
-    return routes[listener];
+    static const struct http_route *const none[] = {NULL};
+    const void *rows = protocol_of(listener)->rows;
+    return rows != NULL ? rows : none;
 }
 
 bool http_leads_to(const struct http_route *route, struct text path)
@@ -76,14 +64,6 @@ static bool takes(const struct http_route *route, struct text method)
 {
     return route->method == NULL || text_is(method, route->method) ||
            (text_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
-}
-
-/* Health checks are answered even if the request waited longer than --max-age allows; retry later, or there are too many
- * connections. */
-static bool is_health(const struct http_route *row)
-{
-    return row >= health_routes &&
-           row < health_routes + sizeof health_routes / sizeof health_routes[0];
 }
 
 /* Returns the row for the request, or NULL; then `allow` has the methods that
@@ -112,12 +92,11 @@ static bool fits(struct exchange *x, const struct http_route *row)
 {
     const struct http_request *r = x->request;
     size_t len = r->needed > 0 ? r->needed - r->body_at : r->body.len;
-    if (row->run == http_run_operation && len > HTTP_QUESTION_MAX) {
-        http_reply_problem(x, 413, "found a body of more than 65536 bytes, expected one question");
-        return false;
-    }
-    if (!demo_takes(row, len)) {
-        http_reply_problem(x, 413, "found a body of more than 131072 bytes, expected fewer asks");
+    if (row->body_most > 0 && len > row->body_most) {
+        char detail[128];
+        (void)snprintf(detail, sizeof detail, "found a body of more than %zu bytes, expected %s",
+                       row->body_most, row->body_hint);
+        http_reply_problem(x, 413, detail);
         return false;
     }
     return true;
@@ -127,19 +106,19 @@ static bool fits(struct exchange *x, const struct http_route *row)
 static bool admits(struct exchange *x, const struct http_route *row)
 {
     bool operates = !connection_is_client(x->connection->protocol);
-    if (!operates && x->connection->beyond && !is_health(row)) {
+    if (!operates && x->connection->beyond && !row->health) {
         count_own(&x->connection->worker->counts.refused, 1);
         http_reply_problem(x, 503, "there are too many connections");
         return false;
     }
     /* Operators are never refused as stale. */
     if (!operates && worker_is_stale(x->connection->worker, x->request->method.at) &&
-        !is_health(row)) {
+        !row->health) {
         x->result = REQUEST_OVERLOAD;
         http_reply_problem(x, 503, "the request waited longer than --max-age allows; retry later");
         return false;
     }
-    if (row->role != ROLE_NONE && (!http_is_ours(x) || (operates && !admin_admits(x)))) {
+    if (row->role != ROLE_NONE && (!http_is_ours(x) || (operates && !http_is_no_form(x)))) {
         return false;
     }
     return http_may(x, row->role);
@@ -170,9 +149,11 @@ static const struct http_route *route(struct exchange *x)
 
 static struct exchange begin(struct connection *c, const struct http_request *request)
 {
+    const struct server_options *o = &c->worker->server->options;
     struct exchange x = {.connection = c,
                          .server = c->worker->server,
                          .request = request,
+                         .style = {o->headers, o->auth_deny_status},
                          .out = &c->worker->replies,
                          .now_ns = c->worker->now_ns,
                          .close = !request->keep_alive || c->beyond};
@@ -313,7 +294,7 @@ static int read_one(struct connection *c, struct text input, struct http_request
     return HTTP_READ;
 }
 
-static int64_t consume(struct connection *c, struct text input)
+int64_t http_consume(struct connection *c, struct text input)
 {
     struct http_session *s = (struct http_session *)(void *)c->session;
     struct http_request request;
@@ -337,55 +318,16 @@ static int64_t consume(struct connection *c, struct text input)
     return used;
 }
 
-#define REFUSAL                                                                                    \
-    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"                  \
-    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n"
+const char http_refusal[] =
+    "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n"
+    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n";
 
 #define UNSEALED_BODY                                                                              \
     "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,"                          \
     "\"detail\":\"this port speaks TLS; use https://\"}\n"
-#define UNSEALED                                                                                   \
-    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: "       \
-    "104\r\n"                                                                                      \
-    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n" UNSEALED_BODY
+
+const char http_unsealed[] =
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/problem+json\r\nContent-Length: 104\r\n"
+    "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n" UNSEALED_BODY;
 
 _Static_assert(sizeof UNSEALED_BODY - 1 == 104, "Content-Length");
-
-const struct protocol protocol_http = {
-    .name = "http",
-    .address = "127.0.0.1:8080",
-    .roles = {[ROLE_CHECK] = true},
-    .kind = PROTOCOL_HTTP,
-    .refusal = REFUSAL,
-    .unsealed = UNSEALED,
-    .alpn = {"http/1.1"},
-    .reserve = true,
-    .session_bytes = sizeof(struct http_session),
-    .consume = consume,
-};
-
-const struct protocol protocol_admin = {
-    .name = "admin",
-    .address = "127.0.0.1:8082",
-    .roles = {[ROLE_CHECK] = true, [ROLE_ADMIN] = true}, /* it shows keys */
-    .kind = PROTOCOL_ADMIN,
-    .refusal = REFUSAL,
-    .unsealed = UNSEALED,
-    .alpn = {"http/1.1"},
-    .reserve = true,
-    .session_bytes = sizeof(struct http_session),
-    .consume = consume,
-};
-
-/* No role uses it, so it needs no secret at any address. */
-const struct protocol protocol_metrics = {
-    .name = "metrics",
-    .address = "off",
-    .kind = PROTOCOL_METRICS,
-    .refusal = REFUSAL,
-    .unsealed = UNSEALED,
-    .alpn = {"http/1.1"},
-    .reserve = true,
-    .session_bytes = sizeof(struct http_session),
-    .consume = consume,
-};

@@ -20,11 +20,18 @@ struct http_session {
     enum role role; /* of a stream of events (server/admin/events.h) */
 };
 
+/* What replies to gateways, and the header fields of all replies, look like. */
+struct http_style {
+    int headers;          /* enum ratelimit_format */
+    unsigned deny_status; /* of a denial at /v1/auth; 0: 429 */
+};
+
 /* One request, and its reply. */
 struct exchange {
     struct connection *connection; /* NULL: a reply that is shown, not sent, and not counted */
-    struct server *server;
+    struct server *server;         /* NULL if `connection` is */
     const struct http_request *request;
+    struct http_style style;
     struct buffer *out;
     uint64_t now_ns;
     enum role role;             /* the client's */
@@ -49,6 +56,9 @@ struct http_route {
     enum role role;        /* the role that it needs */
     void (*run)(struct exchange *x);
     const char *summary;
+    bool health;           /* answered under overload and beyond the bound on connections */
+    size_t body_most;      /* bytes of its body; 0: as many as a request may have */
+    const char *body_hint; /* what is expected instead of a longer one */
 };
 
 /* Sets x->role to the client's role. Returns whether that is `least` or more; if not, a 401 or
@@ -63,6 +73,10 @@ bool http_refuse(struct exchange *x, int status, const char *detail);
  * with the access of the person whose browser shows it.
  */
 bool http_is_ours(struct exchange *x); /* http_origin.c */
+
+/* Returns false, after a 415, if the request would change something and an HTML form of another site
+ * can have sent it. */
+bool http_is_no_form(struct exchange *x); /* http_origin.c */
 
 /* Returns whether the request has a field in which gateways describe their client's request. */
 bool http_is_forwarded(const struct http_request *r); /* http_auth.c */
@@ -83,7 +97,7 @@ void http_run_operation(struct exchange *x);
 void http_run_ask(struct exchange *x, enum operation operation, const struct ask *ask);
 
 /* Returns the status for a proxy: that of the limit that denied, or the server's. */
-int http_auth_status(const struct server *server, const struct answer *a); /* http_auth.c */
+int http_auth_status(const struct http_style *style, const struct answer *a); /* http_auth.c */
 
 /* Replies to a proxy: `e` is WEIR_E... with *error, or 0 with the answer. */
 void http_auth_reply(struct exchange *x, int e, const struct answer *a,
@@ -115,8 +129,16 @@ char *http_openapi(size_t json_flags, uint64_t ttl_longest_ms);
 
 bool http_leads_to(const struct http_route *route, struct text path);
 
-/* Returns the tables of a listener; NULL after the last. */
+/* Returns the tables of a listener, the `rows` of its protocol; NULL after the last. Listeners that do
+ * not speak HTTP have none. */
 const struct http_route *const *http_routes(enum server_protocol listener);
+
+/* ---- for protocols whose bytes are HTTP (server/app/protocols.c) ---- */
+
+extern const struct http_route http_health_routes[]; /* http_routes.c */
+extern const char http_refusal[];                    /* sent to connections beyond the bound */
+extern const char http_unsealed[]; /* sent to clients that do not speak TLS where it is spoken */
+int64_t http_consume(struct connection *c, struct text input);
 
 /* ---- replies (http_reply.c) ---- */
 
@@ -152,10 +174,6 @@ void http_reply_failure(struct exchange *x, int e, const struct weir_error *erro
 
 /* Returns the status for an answer. */
 int http_status_of_answer(const struct answer *a);
-
-/* Puts a JSON string. A byte that is not UTF-8 (in a value that was cut, for instance) becomes
- * '?'. */
-void http_put_string(struct buffer *b, struct text text);
 
 /* Put {"verdict":"allow",...}, with the members of this operation, and
  * {"title":...,"status":...,"detail":...,"reason":...}; without a reason if that is 0. */

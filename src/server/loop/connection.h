@@ -40,6 +40,7 @@ struct protocol {
     const char *address; /* where it listens by default */
     bool roles[ROLES];   /* the roles that use it; without secrets they are open to every client */
     enum server_protocol kind;
+    const void *rows;     /* of the protocol's own making: HTTP's tables of routes; may be NULL */
     const char *refusal;  /* sent to connections beyond the bound; may be NULL */
     const char *unsealed; /* sent to clients that do not speak TLS where it is spoken */
     const char *alpn[2];  /* its name in TLS, then NULL; none: clients need not name it */

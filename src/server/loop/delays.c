@@ -116,11 +116,9 @@ bool delay_add(struct pending *p, uint64_t delay_ms)
     return true;
 }
 
-void delay_answered(struct pending *p)
+void delay_answered(struct pending *p, uint64_t delay_ms)
 {
-    bool allowed = p->error == 0 && p->answer.verdict == WEIR_ALLOW;
-    if (!allowed || p->answer.delay_ms == 0 || p->connection == NULL ||
-        !delay_add(p, p->answer.delay_ms)) {
+    if (delay_ms == 0 || p->connection == NULL || !delay_add(p, delay_ms)) {
         pending_answered(p);
     }
 }

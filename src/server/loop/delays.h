@@ -50,7 +50,7 @@ void delay_remove(struct pending *p);
 bool delay_take_place(struct worker *w);
 void delay_give_place(struct worker *w);
 
-/* Sends the reply after the delay that its answer has. */
-void delay_answered(struct pending *p);
+/* Tells that the answer is there, and sends the reply after this delay; 0: at once. */
+void delay_answered(struct pending *p, uint64_t delay_ms);
 
 #endif

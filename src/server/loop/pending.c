@@ -6,15 +6,21 @@
 
 /* ---- creating and destroying ---- */
 
-/* One block for most requests: the struct, the state of rules and store, names and keys. */
+/* One block for most requests: the struct, its question, the state of rules and store, names and
+ * keys. */
 #define PENDING_BYTES 3072
 
-struct pending *pending_batch(struct worker *w)
+struct pending *pending_create(struct worker *w, size_t question_bytes)
 {
     struct arena memory = {.block_bytes = PENDING_BYTES};
     struct pending *p = arena_room(&memory, sizeof *p);
+    void *question = p != NULL && question_bytes > 0 ? arena_room(&memory, question_bytes) : NULL;
+    if (memory.failed) {
+        arena_finish(&memory);
+        return NULL;
+    }
     if (p != NULL) {
-        memset(p, 0, offsetof(struct pending, answer));
+        *p = (struct pending){.question = question};
         p->memory = memory;
         p->empty = arena_mark(&memory);
         p->worker = w;
@@ -24,10 +30,10 @@ struct pending *pending_batch(struct worker *w)
     return p;
 }
 
-struct pending *pending_spare(struct worker *w)
+struct pending *pending_spare(struct worker *w, size_t question_bytes)
 {
     if (w->spare == NULL) {
-        w->spare = pending_batch(w);
+        w->spare = pending_create(w, question_bytes);
     } else {
         arena_rewind(&w->spare->memory, w->spare->empty);
     }
@@ -47,8 +53,8 @@ void pending_destroy(struct pending *p)
     if (p->held) {
         delay_give_place(p->worker);
     }
-    if (p->kept) {
-        weir_rules_limit_let_go(p->key.found.told.limit);
+    if (p->let_go != NULL) {
+        p->let_go(p);
     }
     buffer_finish(&p->behind);
     buffer_finish(&p->body);

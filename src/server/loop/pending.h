@@ -4,7 +4,8 @@
  *
  * A struct pending is one request whose answer has not come, with all memory that is needed for it
  * from the connection down to the store (common/remote.h, R3): it lies at the beginning of its own
- * arena, and rules and store take their parts from there.
+ * arena, and rules and store take their parts from there. What the request asks, and its answer, are
+ * the floor's above (server/operations/awaited.h): here it is a `question` of so many bytes.
  *
  * The replies of a connection leave in the order of its requests, unless its protocol is `unordered`:
  * then each leaves when its answer has come. A request whose answer has not
@@ -35,16 +36,15 @@
 #define WEIR_SERVER_LOOP_PENDING_H
 
 #include "common/arena.h"
-#include "server/operations/key_ask.h"
+#include "server/loop/server.h"
 
 #define SERVER_PENDING 1024 /* questions of one connection whose reply has not been put yet */
 
-struct call;
 struct connection;
 struct pending;
 struct worker;
 
-/* Puts the reply, made from p->answer or p->error, into the thread's replies; that of a part, where
+/* Puts the reply, made from p->question or p->error, into the thread's replies; that of a part, where
  * the `put` of its batch expects it. */
 typedef void (*pending_put_fn)(struct pending *p);
 
@@ -81,14 +81,11 @@ struct pending {
     uint64_t began_ns;
     int error; /* 0, or WEIR_E... */
     struct pending_wire wire;
-    bool kept;            /* the limit of `key` is held */
-    struct buffer behind; /* replies to later requests, which wait for this one */
-    struct buffer body;   /* batch: text before its first part; part: text after it */
-    size_t body_bytes;    /* batch: of its `body` and those of its parts */
-    /* Not zeroed: */
-    struct answer answer;
-    struct call *call;  /* the call of Envoy's rate limit service, if it is one */
-    struct key_ask key; /* the question, if it is about one key of one limit */
+    struct buffer behind;              /* replies to later requests, which wait for this one */
+    struct buffer body;                /* batch: text before its first part; part: text after it */
+    size_t body_bytes;                 /* batch: of its `body` and those of its parts */
+    void *question;                    /* not zeroed */
+    void (*let_go)(struct pending *p); /* frees what the question holds; NULL: nothing */
 };
 
 /* The pending replies of one connection. */
@@ -113,16 +110,23 @@ static inline bool pending_has_room(const struct pending_list *list)
     return list->count < SERVER_PENDING && list->held < SERVER_OUTPUT_BYTES;
 }
 
+/* Creates an object whose question has so many bytes; NULL if out of memory. The caller must keep
+ * it, as below, or destroy it. */
+struct pending *pending_create(struct worker *w, size_t question_bytes);
+void pending_destroy(struct pending *p); /* NULL is allowed */
+
 /* Returns the thread's spare object, with empty memory, or NULL if out of memory. It stays the
- * thread's until it is kept. */
-struct pending *pending_spare(struct worker *w);
+ * thread's until it is kept. All callers give the same number of bytes. */
+struct pending *pending_spare(struct worker *w, size_t question_bytes);
 
 /* Keeps the place of the request that is being answered; `put` composes its reply later. */
 void pending_keep(struct pending *p, struct connection *c, pending_put_fn put);
 
-/* Creates a batch; NULL if out of memory. The caller must keep it, as above, or destroy it. */
-struct pending *pending_batch(struct worker *w);
-void pending_destroy(struct pending *p); /* NULL is allowed */
+/* Creates a batch, which has no question of its own. */
+static inline struct pending *pending_batch(struct worker *w)
+{
+    return pending_create(w, 0);
+}
 
 /* Appends a part to a batch. `body` holds what was put since the part before; its bytes are moved
  * out. pending_end_parts() moves the text after the last part. */
@@ -130,7 +134,7 @@ void pending_keep_part(struct pending *p, struct pending *batch, struct buffer *
                        pending_put_fn put);
 void pending_end_parts(struct pending *batch, struct buffer *body);
 
-/* Tells that p->answer or p->error has been set. */
+/* Tells that the answer in p->question, or p->error, has been set. */
 void pending_answered(struct pending *p);
 
 /* ---- for connection.c ---- */

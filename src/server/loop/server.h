@@ -110,25 +110,15 @@ enum request_result {
     REQUEST_UNTOLD = REQUEST_RESULTS /* it is counted later, or its parts are: not here */
 };
 
-/* Reasons by which denied requests are counted: enum weir_rules_reason. */
-#define REQUEST_REASONS (WEIR_REASON_DEGRADED + 1)
-
 struct protocol; /* connection.h */
-extern const struct protocol protocol_resp;
-extern const struct protocol protocol_http;
-extern const struct protocol protocol_grpc;
-extern const struct protocol protocol_admin;   /* HTTP too, with other routes (http_routes.c) */
-extern const struct protocol protocol_metrics; /* HTTP too: metrics and health, without secrets */
+
+/* The protocols, put together by the top floor (server/app/protocols.c). */
+extern const struct protocol *const server_protocols[PROTOCOLS];
 
 /* Returns the protocol whose name, default address, roles and functions a listener has. */
 static inline const struct protocol *protocol_of(unsigned listener)
 {
-    static const struct protocol *const protocols[PROTOCOLS] = {
-        [PROTOCOL_RESP] = &protocol_resp,       [PROTOCOL_HTTP] = &protocol_http,
-        [PROTOCOL_GRPC] = &protocol_grpc,       [PROTOCOL_ADMIN] = &protocol_admin,
-        [PROTOCOL_METRICS] = &protocol_metrics,
-    };
-    return protocols[listener];
+    return server_protocols[listener];
 }
 
 /* Returns whether the bounds of clients apply to a listener. Operators have bounds of their own, so
@@ -192,6 +182,7 @@ struct server_options {
 };
 
 struct worker;
+struct worker_hooks;
 struct penalties;
 struct tally;
 struct reservations;
@@ -245,11 +236,14 @@ struct server {
     struct server_tls *tls;      /* server_tls.c; NULL: no listener speaks TLS */
     struct sandboxes *sandboxes; /* server/sandbox/sandboxes.h */
     struct worker *workers;
-    unsigned workers_count;    /* including the operators' thread */
-    unsigned threads;          /* workers that answer clients: the first ones of the array */
-    bool made_file[PROTOCOLS]; /* the file of a unix socket, which server_stop() removes */
-    uint64_t state;            /* enum server_state */
-    uint64_t connections;      /* open connections of clients */
+    unsigned workers_count;           /* including the operators' thread */
+    const struct worker_hooks *hooks; /* of the operators' thread; NULL: none */
+    unsigned steps;                   /* parts that are open (server/app/start.c) */
+    bool operated;                    /* operators have a listener, and a thread for it */
+    unsigned threads;                 /* workers that answer clients: the first ones of the array */
+    bool made_file[PROTOCOLS];        /* the file of a unix socket, which server_stop() removes */
+    uint64_t state;                   /* enum server_state */
+    uint64_t connections;             /* open connections of clients */
     uint64_t started_ns;
     uint64_t told_untrusted; /* 1: it was logged that fields of untrusted peers are ignored */
     uint64_t drained;        /* clients' threads that have answered everything and end */
@@ -283,17 +277,19 @@ int server_start(struct server *server, struct weir_error *error);
 
 /*
  * Reads the rules, the secrets and the certificate again, and logs the result. Each of them is
- * replaced only if it could be read. Returns 0, or WEIR_E... if one stays as it was; error may be
- * NULL. May be called from any thread; a second caller waits until the first one has finished.
+ * replaced only if it could be read. The messages about the rules are put into `messages`, each
+ * followed by a NUL; NULL: only into the log and the history. Returns 0, or WEIR_E... if one stays as
+ * it was; error may be NULL. May be called from any thread; a second caller waits until the first one
+ * has finished.
  */
-int server_reload(struct server *server, struct weir_error *error);
+int server_reload(struct server *server, struct buffer *messages, struct weir_error *error);
 
 /*
  * Does the same only if is_due() returns true, which is called while no other thread reloads: so it
  * can find that another thread has just read the same files. Otherwise returns 0.
  */
 int server_reload_if(struct server *server, bool (*is_due)(void *arg), void *arg,
-                     struct weir_error *error);
+                     struct buffer *messages, struct weir_error *error);
 
 /* ---- TLS (server_tls.c) ---- */
 
@@ -323,12 +319,10 @@ void server_tls_warn(const struct server *server);
 uint64_t server_generation(const struct server *server);
 
 /*
- * Logs a message about rules. It is to be weir_rules_options.message of the rules that a server
- * uses. Between server_listen(messages) and server_listen(NULL), messages of the calling thread
- * are also appended to that buffer, each followed by a NUL.
+ * Logs a message about rules, and appends it to the buffer `arg`, followed by a NUL; NULL: it is only
+ * logged. It is to be weir_rules_options.message of the rules that a server uses.
  */
 void server_log_message(void *arg, const struct weir_rules_message *message);
-void server_listen(struct buffer *messages);
 
 /* Asks every thread for a sign of life. server_answered() returns whether all have given it since.
  * Must not be called while the server stops. */
@@ -353,6 +347,12 @@ uint16_t listener_port(const struct sockaddr_storage *bound);
  * or "off", in `text`. */
 const char *server_address(const struct server *server, enum server_protocol protocol, char *text,
                            size_t size);
+
+/* Returns the client's address for the log, printed into ADDRESS_MAX bytes, or "unix". */
+static inline const char *peer_print(const struct address *peer, char *text)
+{
+    return peer->family != 0 ? address_print(peer, text) : "unix";
+}
 
 static inline bool server_has_adhoc(const struct server *server)
 {

@@ -8,14 +8,17 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "server/record/denied_log.h"
-#include "server/admin/events.h"
-#include "server/status/notices.h"
 #include "server/record/limit_reasons.h"
 #include "server/record/top_denied.h"
 #include "server/loop/server_fleet.h"
-#include "server/sandbox/sandboxes.h"
 
 #define STOP_TICK_MS 20
+
+/* Returns what upper floors do on this thread; NULL: nothing. */
+static const struct worker_hooks *hooks_of(const struct worker *w)
+{
+    return w->number == w->server->threads ? w->server->hooks : NULL;
+}
 
 /* ---- connections ---- */
 
@@ -69,7 +72,10 @@ static void close_handle(uv_handle_t *handle)
 /* Takes no more connections, and no more orders of other threads. */
 static void close_first(struct worker *w)
 {
-    events_close(w);
+    const struct worker_hooks *hooks = hooks_of(w);
+    if (hooks != NULL) {
+        hooks->close(w);
+    }
     close_handle((uv_handle_t *)&w->stop);
     close_handle((uv_handle_t *)&w->ping);
     close_handle((uv_handle_t *)&w->room);
@@ -137,9 +143,8 @@ static void on_tick(uv_timer_t *timer)
     if (w->number == 0) {
         fleet_watch(w->server);
     }
-    if (w->number == w->server->threads) { /* the operators' */
-        sandboxes_expire(w->server->sandboxes, uv_now(&w->loop));
-        notices_look(w->server, clock_unix_ns());
+    if (hooks_of(w) != NULL) {
+        hooks_of(w)->tick(w);
     }
     if (w->stopping && w->connections == NULL && has_left_fleet(w)) {
         close_last(w);
@@ -295,11 +300,11 @@ int worker_init(struct worker *w, struct server *server, unsigned number, const 
             (void)close(sockets[i]);
         }
     }
-    if (e == 0 && w->listeners[PROTOCOL_ADMIN].open && events_open(w) != 0) {
-        return fail(error, WEIR_ENOMEM, "out of memory for streams of events");
+    if (e != 0) {
+        return fail(error, WEIR_EIO, "cannot listen: %s", uv_strerror(e));
     }
-    return e == 0 ? open_fleet(w, error)
-                  : fail(error, WEIR_EIO, "cannot listen: %s", uv_strerror(e));
+    e = hooks_of(w) != NULL ? hooks_of(w)->open(w, error) : 0;
+    return e == 0 ? open_fleet(w, error) : e;
 }
 
 void worker_count_rare(struct worker *worker, enum server_protocol listener, int reason,
@@ -370,7 +375,9 @@ void worker_finish(struct worker *w)
     if (w->made) {
         (void)uv_loop_close(&w->loop);
     }
-    events_finish(w);
+    if (hooks_of(w) != NULL) {
+        hooks_of(w)->finish(w);
+    }
     pending_finish(w);
     crowds_finish(w);
     buffer_finish(&w->replies);

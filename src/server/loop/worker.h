@@ -8,6 +8,7 @@
 #include "server/loop/delays.h"
 #include "server/loop/overload.h"
 #include "server/loop/penalty.h"
+#include "server/record/limit_reasons.h"
 
 /* Counters that one thread writes and the metrics read. Every member is made of uint64_t. */
 struct worker_counts {
@@ -42,6 +43,14 @@ struct worker_counts {
     uint64_t handshakes_failed; /* those that failed, or were plain text */
     uint64_t streams;           /* streams of events that are open now; part of `open` */
     uint64_t streams_dropped;   /* those that ended because of their client or the secrets */
+};
+
+/* What the floors above do on the operators' thread, in its loop (server.hooks). */
+struct worker_hooks {
+    int (*open)(struct worker *w, struct weir_error *error); /* before it runs: 0 or WEIR_E... */
+    void (*tick)(struct worker *w);   /* in each turn of the thread's timer */
+    void (*close)(struct worker *w);  /* when the thread takes no more connections */
+    void (*finish)(struct worker *w); /* when it has ended: frees what open() has made */
 };
 
 struct worker {
@@ -92,7 +101,7 @@ struct worker {
     uv_idle_t awake;   /* active while there are answers to write: the loop must not sleep */
     uint64_t leave_ms; /* while stopping: until when the fleet may give back; 0: not asked yet */
     struct worker_counts counts;
-    struct events *events; /* of the operators' thread (server/admin/events.h); may be NULL */
+    struct events *events; /* of the operators' thread: made by its hooks; may be NULL */
     struct top *top;       /* what it denies (top_denied.h); server_stop() frees it */
     char read[SERVER_READ_BYTES];
 };

@@ -3,11 +3,12 @@
 #include <weir_fleet.h>
 
 #include "server/operations/reservations.h"
-#include "server/loop/pending.h"
+#include "server/operations/awaited.h"
 #include "server/loop/worker.h"
 #include "wire/ratelimit.h"
 
 #define MS WEIR_MILLISECOND
+#define FIELD_BYTES 256 /* at least the value of a header field */
 
 const char *const answer_flag_names[ANSWER_FLAGS] = {"degraded", "shadow", "full", "missing"};
 const char *const answer_verdict_names[WEIR_NEVER + 1] = {
@@ -110,7 +111,8 @@ static uint64_t random_number(uint64_t now_ns)
     return splitmix_next(&state);
 }
 
-/* Puts Retry-After. With jitter it may be later than the exact time, which other members have. */
+/* Puts the value of Retry-After. With jitter it may be later than the exact time, which other members
+ * have. */
 static void put_retry_after(struct buffer *out, const struct answer *a, uint64_t now_ns)
 {
     uint64_t ms = (uint64_t)a->retry_after_ms;
@@ -120,28 +122,55 @@ static void put_retry_after(struct buffer *out, const struct answer *a, uint64_t
     ratelimit_put_retry_after(out, ms);
 }
 
-void answer_put_fields(struct buffer *out, const struct answer *a, bool denied,
-                       const struct server *server, uint64_t now_ns)
+size_t answer_each_field(const struct answer *a, bool denied, int format, uint64_t now_ns,
+                         answer_field_fn fn, struct buffer *to)
 {
+    char room[FIELD_BYTES];
+    struct buffer value = {
+        .at = room, .size = sizeof room, .most = sizeof room}; /* does not grow */
     bool later = a->verdict == WEIR_DENY && a->retry_after_ms > 0;
+    size_t n = 0;
     if (later && denied) {
-        put_retry_after(out, a, now_ns);
+        put_retry_after(&value, a, now_ns);
+        fn(to, n++, TEXT("Retry-After"), buffer_text(&value));
     }
     struct answer told;
     if (a->hidden) {
         answer_for_client(a, &told);
         a = &told;
     }
-    if (a->limit[0] != 0 && a->remaining >= 0) {
-        struct ratelimit r = {.policy = text_of(a->limit),
-                              .quota = a->quota,
-                              .remaining = (uint64_t)a->remaining,
-                              .retry_after_ms = later ? (uint64_t)a->retry_after_ms : 0,
-                              .reset_after_ms = a->reset_after_ms,
-                              .now_s = now_ns / WEIR_SECOND,
-                              .window_ns = a->window_ns};
-        ratelimit_put(out, (enum ratelimit_format)server->options.headers, &r);
+    if (a->limit[0] == 0 || a->remaining < 0) {
+        return n;
     }
+    struct ratelimit r = {.policy = text_of(a->limit),
+                          .quota = a->quota,
+                          .remaining = (uint64_t)a->remaining,
+                          .retry_after_ms = later ? (uint64_t)a->retry_after_ms : 0,
+                          .reset_after_ms = a->reset_after_ms,
+                          .now_s = now_ns / WEIR_SECOND,
+                          .window_ns = a->window_ns};
+    const struct ratelimit_field *field = ratelimit_fields((enum ratelimit_format)format);
+    for (; field->name != NULL; field++) {
+        value.end = value.begin;
+        field->put(&value, &r);
+        fn(to, n++, text_of(field->name), buffer_text(&value));
+    }
+    return n;
+}
+
+static void put_line(struct buffer *out, size_t number, struct text name, struct text value)
+{
+    (void)number;
+    buffer_put(out, name);
+    buffer_put(out, TEXT(": "));
+    buffer_put(out, value);
+    buffer_put(out, TEXT("\r\n"));
+}
+
+void answer_put_fields(struct buffer *out, const struct answer *a, bool denied, int format,
+                       uint64_t now_ns)
+{
+    (void)answer_each_field(a, denied, format, now_ns, put_line, out);
 }
 
 const struct answer_error *answer_error(int e)
@@ -179,12 +208,14 @@ const char *answer_words_of_error(int e, const struct weir_error *error)
 static void on_rules(void *arg, int error, const struct weir_rules_answer *answer)
 {
     struct pending *p = arg;
+    struct awaited *a = awaited_of(p);
     p->error = error;
     if (error == 0) {
-        answer_from_rules(answer, &p->answer);
+        answer_from_rules(answer, &a->answer);
     }
     if (p->held) {
-        delay_answered(p);
+        bool allowed = error == 0 && a->answer.verdict == WEIR_ALLOW;
+        delay_answered(p, allowed ? a->answer.delay_ms : 0);
     } else {
         pending_answered(p);
     }
@@ -200,7 +231,7 @@ static int ask_rules(struct asker *asker, const struct weir_rules_question *ques
         int e = weir_rules_ask_at(rules, question, asker->now_ns, answer, error);
         return e == 0 ? 1 : e;
     }
-    struct pending *p = pending_spare(w);
+    struct pending *p = awaited_spare(w);
     asker->pending = p;
     return p == NULL ? WEIR_ENOMEM
                      : rules_ask_in(rules, w->where, &p->memory, question, asker->now_ns, answer,

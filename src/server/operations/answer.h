@@ -54,11 +54,16 @@ unsigned answer_flags(unsigned flags);
 void answer_for_client(const struct answer *from, struct answer *to);
 
 /*
- * Puts the header fields that tell a client of the limit, as lines, in the form of server.headers; and
- * Retry-After if the reply is a denial (`denied`) that ends with time.
+ * Calls fn with each header field that tells a client of the limit, in a format (enum
+ * ratelimit_format), and its number from 0 on: first Retry-After, if the reply is a denial (`denied`)
+ * that ends with time. Returns how many there are. answer_put_fields() puts them as lines.
  */
-void answer_put_fields(struct buffer *out, const struct answer *a, bool denied,
-                       const struct server *server, uint64_t now_ns);
+typedef void (*answer_field_fn)(struct buffer *to, size_t number, struct text name,
+                                struct text value);
+size_t answer_each_field(const struct answer *a, bool denied, int format, uint64_t now_ns,
+                         answer_field_fn fn, struct buffer *to);
+void answer_put_fields(struct buffer *out, const struct answer *a, bool denied, int format,
+                       uint64_t now_ns);
 
 /*
  * Converts the answer of one limit. A shadow limit never denies. A key that is blocked without end
@@ -92,12 +97,6 @@ const char *answer_words_of_error(int e, const struct weir_error *error);
 
 struct pending;
 struct worker;
-
-/* Returns the client's address for the log, printed into ADDRESS_MAX bytes, or "unix". */
-static inline const char *peer_print(const struct address *peer, char *text)
-{
-    return peer->family != 0 ? address_print(peer, text) : "unix";
-}
 
 /* The client that asks, for the audit log. */
 struct actor {

@@ -6,6 +6,7 @@
 #include "limit/limiter.h"
 #include "server/record/denied_log.h"
 #include "server/loop/worker.h"
+#include "server/operations/awaited.h"
 
 /* ---- which limit ---- */
 
@@ -76,7 +77,8 @@ static int ask_here(const struct key_ask *k, uint64_t cost, uint64_t time_ns, st
 static void on_answer(void *arg, int error, const struct remote_answer *said)
 {
     struct pending *p = arg;
-    int e = p->key.step(&p->key, error, said);
+    struct key_ask *k = &awaited_of(p)->key;
+    int e = k->step(k, error, said);
     if (e != ANSWER_LATER) {
         p->error = e;
         pending_answered(p);
@@ -153,13 +155,13 @@ int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_st
 static struct key_ask *keep(struct worker *w, const struct key_memory *of, const void *data,
                             size_t data_bytes)
 {
-    struct pending *p = pending_spare(w);
+    struct pending *p = awaited_spare(w);
     if (p == NULL) {
         return NULL;
     }
     struct text limit = {of->limit.at, of->limit.len};
     limit = arena_text(&p->memory, limit);
-    struct key_ask *k = &p->key;
+    struct key_ask *k = &awaited_of(p)->key;
     k->limit = (struct weir_rules_value){limit.at, limit.len};
     k->found = of->found;
     k->found.told.tier = (struct weir_rules_value){NULL, 0};
@@ -184,6 +186,12 @@ static struct key_ask *keep(struct worker *w, const struct key_memory *of, const
     return p->memory.failed ? NULL : k;
 }
 
+/* Lets go of the limit that was held while its answer was awaited. */
+static void let_go(struct pending *p)
+{
+    weir_rules_limit_let_go(awaited_of(p)->key.found.told.limit);
+}
+
 int key_begin_again(struct asker *asker, const struct key_memory *of, key_begin_fn begin,
                     const void *data, size_t data_bytes, struct answer *answer)
 {
@@ -198,11 +206,11 @@ int key_begin_again(struct asker *asker, const struct key_memory *of, key_begin_
     k->answer = answer;
     int e = begin(k);
     if (e == ANSWER_LATER) { /* nothing has been answered yet */
-        k->answer = &k->pending->answer;
+        k->answer = &awaited_of(k->pending)->answer;
         k->found.told.cost_attribute = (struct weir_rules_value){NULL, 0}; /* of these rules */
         if (of->found.told.limit != NULL) { /* the server keeps the built-in one */
             weir_rules_limit_keep(of->found.told.limit);
-            k->pending->kept = true;
+            k->pending->let_go = let_go;
         }
         asker->pending = k->pending;
     }

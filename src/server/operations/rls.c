@@ -9,11 +9,10 @@
 #include "common/sha256.h"
 #include "rules/envoy/envoy.h"
 #include "server/operations/throttle_ask.h"
-#include "server/loop/pending.h"
+#include "server/operations/awaited.h"
 #include "server/loop/worker.h"
 
 #define HITS_MAX INT64_MAX /* more than any limit has */
-#define FIELDS_BYTES 1024  /* at least the header fields of a response */
 
 const char *const rls_unit_names[RLS_UNITS] = {"UNKNOWN", "SECOND", "MINUTE", "HOUR",
                                                "DAY",     "MONTH",  "YEAR",   "WEEK"};
@@ -325,7 +324,7 @@ static int begin(struct asker *asker, struct pending *p, const struct rls_ask *a
     call->may_give = asker->by.role >= ROLE_ADMIN;
     call->done = on_done;
     call->arg = r;
-    p->call = call;
+    awaited_of(p)->call = call;
     e = e != 0 ? e : call_ask(call, error);
     if (e != RULES_PENDING) {
         tell_call(r, &asker->worker->counts);
@@ -373,20 +372,11 @@ struct rls_told rls_told(const struct call_status *status, uint64_t now_ns)
     return told;
 }
 
-size_t rls_each_field(const struct server *server, const struct call *call, rls_field_fn fn,
+size_t rls_each_field(const struct server *server, const struct call *call, answer_field_fn fn,
                       struct buffer *to)
 {
     struct answer a;
-    char room[FIELDS_BYTES];
-    struct buffer lines = {
-        .at = room, .size = sizeof room, .most = sizeof room}; /* does not grow */
-    size_t n = 0;
     answer_from_rules(&call->answer, &a);
-    answer_put_fields(&lines, &a, a.verdict != WEIR_ALLOW, server, call->now_ns);
-    for (struct text rest = buffer_text(&lines); rest.len > 0;) {
-        struct text line = text_trim(text_cut(&rest, '\n'));
-        struct text name = text_cut(&line, ':');
-        fn(to, n++, name, text_trim(line));
-    }
-    return n;
+    return answer_each_field(&a, a.verdict != WEIR_ALLOW, server->options.headers, call->now_ns, fn,
+                             to);
 }

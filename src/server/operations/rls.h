@@ -55,8 +55,8 @@ struct rls_ask {
 };
 
 /*
- * Decides a call. `p` is the thread's spare object (pending_spare()), in whose memory *ask may be;
- * the struct call is put there too. Returns 0, ANSWER_LATER (asker->pending is p, and p->call will be
+ * Decides a call. `p` is the thread's spare object (awaited_spare()), in whose memory *ask may be;
+ * the struct call is put there too. Returns 0, ANSWER_LATER (asker->pending is p, and awaited_of(p)->call will be
  * answered), or WEIR_E... with the reason in *error.
  */
 int rls_run(struct asker *asker, struct pending *p, const struct rls_ask *ask,
@@ -100,8 +100,7 @@ struct rls_told rls_told(const struct call_status *status, uint64_t now_ns);
 
 /* Calls fn with each header field that Envoy is to add to the response, and its number from 0 on.
  * Returns how many there are. */
-typedef void (*rls_field_fn)(struct buffer *to, size_t number, struct text name, struct text value);
-size_t rls_each_field(const struct server *server, const struct call *call, rls_field_fn fn,
+size_t rls_each_field(const struct server *server, const struct call *call, answer_field_fn fn,
                       struct buffer *to);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "server/http/http_routes.h"
+#include "wire/jsontext.h"
 
 struct event {
     char *text;   /* {"at_ms":...,"kind":"..." and then ,"text":"...","messages":[...]} */
@@ -119,7 +119,7 @@ static void put_messages(struct buffer *out, const struct buffer *messages)
             continue;
         }
         buffer_put(out, text_of(between));
-        http_put_string(out, one);
+        jsontext_put_string(out, one);
         between = ",";
     }
     if (left_out > 0) {
@@ -139,10 +139,10 @@ void history_note(struct history *h, enum history_kind kind, const char *text,
     buffer_put(&out, TEXT("{\"at_ms\":"));
     buffer_put_u64(&out, clock_unix_ns() / WEIR_MILLISECOND);
     buffer_put(&out, TEXT(",\"kind\":"));
-    http_put_string(&out, text_of(kind_names[kind]));
+    jsontext_put_string(&out, text_of(kind_names[kind]));
     size_t brief = buffer_len(&out);
     buffer_put(&out, TEXT(",\"text\":"));
-    http_put_string(&out, (struct text){text, strnlen(text, HISTORY_EVENT_BYTES / 12)});
+    jsontext_put_string(&out, (struct text){text, strnlen(text, HISTORY_EVENT_BYTES / 12)});
     buffer_put(&out, TEXT(",\"messages\":["));
     put_messages(&out, messages);
     buffer_put(&out, TEXT("]}"));

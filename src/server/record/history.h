@@ -34,7 +34,7 @@ void history_destroy(struct history *h);
 void history_add(struct history *h, struct text sample);
 
 /*
- * Notes an event. `messages` has texts that each end with a NUL byte, as server_listen() makes them;
+ * Notes an event. `messages` has texts that each end with a NUL byte, as server_reload() puts them;
  * NULL: none. `h` may be NULL: then no page can be opened, and nothing is noted.
  */
 void history_note(struct history *h, enum history_kind kind, const char *text,

@@ -12,7 +12,10 @@
 
 #include <stdint.h>
 
-#include "server/loop/server.h"
+#include <weir_rules.h>
+
+/* Reasons by which denied requests are counted: enum weir_rules_reason. */
+#define REQUEST_REASONS (WEIR_REASON_DEGRADED + 1)
 
 #define REASON_ROWS 2048
 #define REASON_TABLE 340000 /* memory of the table, at most */

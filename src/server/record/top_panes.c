@@ -28,8 +28,7 @@ struct top_panes {
 };
 
 _Static_assert(TOP_BYTES == CONFIG_TOP_BYTES, "it is counted as what it is");
-_Static_assert(sizeof(struct top_panes) + (SERVER_THREADS_MAX + 1) * TOP_THREAD + REASON_TABLE <=
-                   TOP_BYTES,
+_Static_assert(sizeof(struct top_panes) + TOP_THREADS * TOP_THREAD + REASON_TABLE <= TOP_BYTES,
                "panes, sketches and reasons are too large");
 
 struct top_panes *top_panes_create(uint64_t now_ns)

@@ -25,9 +25,10 @@
 
 #include "server/record/top_denied.h"
 
-/* Most that all of this takes, with the sketches of SERVER_THREADS_MAX threads and the operators'
- * one, and with the reasons of limits (limit_reasons.h). It is part of server.memory, whatever the number of threads. */
+/* Most that all of this takes, with the sketches of TOP_THREADS threads and with the reasons of limits
+ * (limit_reasons.h). It is part of server.memory, whatever the number of threads. */
 #define TOP_BYTES 8000000
+#define TOP_THREADS 65
 
 #define TOP_TURN_S 10  /* seconds of a pane ... */
 #define TOP_JOINED 3   /* ... and how many of them become one, when they are old */

@@ -117,7 +117,9 @@ struct command resp_resume(const struct pending *p); /* without arguments */
 
 /* Tables of commands; `name` is NULL after the last row. */
 extern const struct command_row
-    resp_connection_commands[];                      /* resp_connection.c: general commands */
+    resp_connection_commands[]; /* resp_connection.c: general commands */
+extern const struct protocol protocol_resp;
+
 extern struct command_row resp_operation_commands[]; /* resp_operations.c: operations on limits */
 
 void resp_make_commands(void); /* fills resp_operation_commands; called once */

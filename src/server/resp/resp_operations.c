@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "server/operations/key_ask.h"
+#include "server/operations/awaited.h"
 #include "server/resp/resp_commands.h"
 
 /* ---- one answer ---- */
@@ -70,10 +71,10 @@ static void put_result(struct command *c, enum operation operation, int e, const
                        const struct weir_error *error)
 {
     c->result = operation_result(operation, e, a);
-    worker_count_reason(c->connection->worker, PROTOCOL_RESP, c->result, a->reason, a->limit);
     if (e != 0) {
         resp_put_errorf(c->out, "%s %s", answer_error(e)->code, answer_words_of_error(e, error));
     } else {
+        worker_count_reason(c->connection->worker, PROTOCOL_RESP, c->result, a->reason, a->limit);
         put_answer(c, a, operation_rows[operation].extra == EXTRA_RESERVATION);
     }
 }
@@ -83,7 +84,7 @@ static void put_later(struct pending *p)
     struct command c = resp_resume(p);
     struct weir_error error = {0};
     size_t before = buffer_len(c.out);
-    put_result(&c, p->wire.operation, p->error, &p->answer, &error);
+    put_result(&c, p->wire.operation, p->error, &awaited_of(p)->answer, &error);
     resp_count(&c, before);
 }
 

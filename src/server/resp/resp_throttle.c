@@ -2,6 +2,7 @@
  * its users reset a key. */
 #include "rules/file/adhoc.h"
 #include "server/operations/throttle_ask.h"
+#include "server/operations/awaited.h"
 #include "server/resp/resp_commands.h"
 
 /* Rounds up to seconds as redis-cell does: what is left below a millisecond is dropped first. */
@@ -103,7 +104,7 @@ static void put_later(struct pending *p)
 {
     struct command c = resp_resume(p);
     size_t before = buffer_len(c.out);
-    put_said(&c, p->error, &p->answer, p->key.verb == REMOTE_PEEK);
+    put_said(&c, p->error, &awaited_of(p)->answer, awaited_of(p)->key.verb == REMOTE_PEEK);
     resp_count(&c, before);
 }
 
@@ -223,7 +224,7 @@ static void put_removed_later(struct pending *batch)
     int error = batch->error;
     for (const struct pending *part = batch->parts; part != NULL; part = part->next) {
         error = error != 0 ? error : part->error;
-        removed += part->error == 0 && part->answer.removed;
+        removed += part->error == 0 && awaited_of(part)->answer.removed;
     }
     put_removed(&c, error, removed);
     resp_count(&c, before);

@@ -1,6 +1,7 @@
 #include "server/sandbox/explain_json.h"
 
 #include "rules/live/explain.h"
+#include "wire/jsontext.h"
 
 struct explain_writer {
     struct buffer *to;
@@ -19,9 +20,9 @@ static void put_attribute(void *arg, struct text name, struct text value)
 {
     struct explain_writer *w = arg;
     put_separator(w);
-    http_put_string(w->to, name);
+    jsontext_put_string(w->to, name);
     buffer_put_char(w->to, ':');
-    http_put_string(w->to, value);
+    jsontext_put_string(w->to, value);
 }
 
 static void put_list(void *arg, const char *name, unsigned line)
@@ -29,7 +30,7 @@ static void put_list(void *arg, const char *name, unsigned line)
     struct explain_writer *w = arg;
     (void)line; /* the limits tell it */
     buffer_put(w->to, TEXT("},\"list\":"));
-    http_put_string(w->to, text_of(name));
+    jsontext_put_string(w->to, text_of(name));
     w->listed = true;
 }
 
@@ -47,7 +48,7 @@ static void begin_limits(struct explain_writer *w)
 static void put_text(struct buffer *b, struct text name, struct text value)
 {
     buffer_put(b, name);
-    http_put_string(b, value);
+    jsontext_put_string(b, value);
 }
 
 /* Puts a number, or null if it is not known. */
@@ -77,7 +78,7 @@ static void put_numbers(struct buffer *b, const struct explained_limit *l)
     }
     buffer_put(b, TEXT(",\"verdict\":"));
     if (l->known) {
-        http_put_string(b, text_of(answer_verdict_names[a.verdict]));
+        jsontext_put_string(b, text_of(answer_verdict_names[a.verdict]));
     } else {
         buffer_put(b, TEXT("null"));
     }

@@ -1,5 +1,6 @@
 /* POST /v1/explain: which limits a request meets, and why it does not meet the others. */
 #include "server/http/http_json.h"
+#include "server/operations/awaited.h"
 #include "server/sandbox/explain_json.h"
 
 /* The members that the body may have, and must have. */
@@ -22,7 +23,7 @@ static void put_later(struct pending *p)
     struct http_request request;
     struct exchange x = http_resume(p, &request);
     struct weir_error error = {0};
-    reply(&x, p->error, &p->answer, buffer_text(&p->body), &error);
+    reply(&x, p->error, &awaited_of(p)->answer, buffer_text(&p->body), &error);
     buffer_finish(&x.body);
 }
 
@@ -81,6 +82,6 @@ static void run_explain(struct exchange *x)
 
 const struct http_route explain_routes[] = {
     {"POST", "/v1/explain", HTTP_AT, ROLE_ADMIN, run_explain,
-     "which limits a request meets, and why the others do not apply"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+     .summary = "which limits a request meets, and why the others do not apply"},
+    {.path = NULL},
 };

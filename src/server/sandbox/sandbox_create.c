@@ -81,8 +81,8 @@ static void make(struct job *job, int e, struct text yaml, struct weir_error *er
     }
     if (e == 0) {
         sandbox->made_ns = clock_unix_ns();
-        sandbox->shown.options.headers = sandbox->rules->started.server.headers;
-        sandbox->shown.options.auth_deny_status = job->server->options.auth_deny_status;
+        sandbox->style = (struct http_style){sandbox->rules->started.server.headers,
+                                             job->server->options.auth_deny_status};
         reply_made(job);
     } else if (e == WEIR_ERULES) {
         job_reply_problem(job, 422, error->text);

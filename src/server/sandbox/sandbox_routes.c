@@ -105,10 +105,11 @@ static void run_check(struct exchange *x)
 
 const struct http_route sandbox_routes[] = {
     {"POST", "/v1/config/check", HTTP_AT, ROLE_ADMIN, run_check,
-     "checks a rule file without using it, and tells what it would change"},
-    {"POST", "/v1/sandbox", HTTP_AT, ROLE_ADMIN, run_create, "makes a sandbox: rules to try out"},
+     .summary = "checks a rule file without using it, and tells what it would change"},
+    {"POST", "/v1/sandbox", HTTP_AT, ROLE_ADMIN, run_create,
+     .summary = "makes a sandbox: rules to try out"},
     {"POST", "/v1/sandbox", HTTP_BELOW, ROLE_ADMIN, run_step,
-     "asks the rules of a sandbox, at times of your choice"},
-    {"DELETE", "/v1/sandbox", HTTP_BELOW, ROLE_ADMIN, run_delete, "removes a sandbox"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
+     .summary = "asks the rules of a sandbox, at times of your choice"},
+    {"DELETE", "/v1/sandbox", HTTP_BELOW, ROLE_ADMIN, run_delete, .summary = "removes a sandbox"},
+    {.path = NULL},
 };

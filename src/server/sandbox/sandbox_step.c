@@ -183,9 +183,9 @@ static void put_fields(struct buffer *to, struct text head)
         }
         struct text name = text_cut(&value, ':');
         buffer_put(to, text_of(before));
-        http_put_string(to, name);
+        jsontext_put_string(to, name);
         buffer_put_char(to, ',');
-        http_put_string(to, text_trim(value));
+        jsontext_put_string(to, text_trim(value));
         buffer_put_char(to, ']');
         before = ",[";
     }
@@ -204,7 +204,7 @@ static void put_headers(struct job *job, const struct step_ask *ask, const struc
 {
     struct http_request request = {.method = TEXT("POST"), .keep_alive = true};
     struct buffer out;
-    struct exchange x = {.server = &job->sandbox->shown,
+    struct exchange x = {.style = job->sandbox->style,
                          .request = &request,
                          .out = &out,
                          .now_ns = date_of(job->sandbox, ask->at_ns),
@@ -248,7 +248,7 @@ static void put_answer(struct job *job, const struct step_ask *ask, const struct
     http_put_answer(to, a, OPERATION_CHECK);
     to->end--; /* members are added before the end of the object */
     buffer_put(to, TEXT(",\"status\":"));
-    buffer_put_i64(to, http_auth_status(&job->sandbox->shown, a));
+    buffer_put_i64(to, http_auth_status(&job->sandbox->style, a));
     if (ask->headers) {
         put_headers(job, ask, a);
     }

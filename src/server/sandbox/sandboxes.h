@@ -56,7 +56,7 @@ struct sandbox {
     struct weir_rules *rules; /* NULL while they are made */
     uint64_t now_ns;          /* virtual time of its last ask */
     uint64_t made_ns;         /* Unix time at which it was made */
-    struct server shown;      /* has the options by which header fields are written, nothing else */
+    struct http_style style;  /* of the replies that it shows */
 };
 
 struct sandboxes {
@@ -95,9 +95,6 @@ void sandbox_rest(struct sandbox *sandbox, uint64_t now_ms);
 /* Tables of routes; `path` is NULL after the last row. */
 extern const struct http_route sandbox_routes[];
 extern const struct http_route demo_routes[]; /* they answer 404 without --demo */
-
-/* Returns whether the body of a request for this route may have `len` bytes. */
-bool demo_takes(const struct http_route *route, size_t len);
 
 /* ---- what both pools do (sandbox_routes.c) ---- */
 

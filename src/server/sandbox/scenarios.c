@@ -126,17 +126,14 @@ static void run_delete(struct exchange *x)
     }
 }
 
-const struct http_route demo_routes[] = {
-    {"POST", "/v1/demo", HTTP_AT, ROLE_CHECK, run_create,
-     "with --demo: makes a sandbox with built-in rules"},
-    {"POST", "/v1/demo", HTTP_BELOW, ROLE_CHECK, run_step, "asks the rules of such a sandbox"},
-    {"DELETE", "/v1/demo", HTTP_BELOW, ROLE_CHECK, run_delete, "removes such a sandbox"},
-    {NULL, NULL, HTTP_AT, ROLE_NONE, NULL, NULL},
-};
+#define AT_MOST .body_most = DEMO_BODY_MAX, .body_hint = "fewer asks"
 
-bool demo_takes(const struct http_route *route, size_t len)
-{
-    bool demo =
-        route >= demo_routes && route < demo_routes + sizeof demo_routes / sizeof demo_routes[0];
-    return !demo || len <= DEMO_BODY_MAX;
-}
+const struct http_route demo_routes[] = {
+    {"POST", "/v1/demo", HTTP_AT, ROLE_CHECK, run_create, AT_MOST,
+     .summary = "with --demo: makes a sandbox with built-in rules"},
+    {"POST", "/v1/demo", HTTP_BELOW, ROLE_CHECK, run_step, AT_MOST,
+     .summary = "asks the rules of such a sandbox"},
+    {"DELETE", "/v1/demo", HTTP_BELOW, ROLE_CHECK, run_delete, AT_MOST,
+     .summary = "removes such a sandbox"},
+    {.path = NULL},
+};

@@ -531,7 +531,7 @@ static void a_withdrawn_secret_ends_its_streams(void **state)
     open_stream(&admin, ADMIN);
     open_stream(&check, "");
     write_secrets("another-secret-of-operators\n");
-    assert_int_equal(server_reload(&world->server, NULL), 0);
+    assert_int_equal(server_reload(&world->server, NULL, NULL), 0);
     while (next_event(&admin)) { /* the last thing it learns is not about the reload */
         assert_true(strcmp(admin.name, "event") != 0);
     }
@@ -549,7 +549,7 @@ static void a_secret_that_stays_keeps_its_streams(void **state)
     static struct stream admin;
     open_stream(&admin, ADMIN);
     write_secrets("another-secret-of-operators\na-secret-of-operators\n");
-    assert_int_equal(server_reload(&world->server, NULL), 0);
+    assert_int_equal(server_reload(&world->server, NULL, NULL), 0);
     await(&admin, "event");
     assert_string_equal(string_of(&admin, "kind"), "reload");
     assert_non_null(string_of(&admin, "text"));

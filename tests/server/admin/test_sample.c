@@ -144,7 +144,7 @@ static void a_limit_that_was_made_again_starts_at_nothing(void **state)
     json_decref(take());
     admin_world_write(world, "limits: [{name: api, key: [user], rate: 9/day, max_keys: 20},\n"
                              "  {name: aaa, key: [user], rate: 9/day}]\n");
-    assert_int_equal(server_reload(&world->server, NULL), 0);
+    assert_int_equal(server_reload(&world->server, NULL, NULL), 0);
     check("api", "alice");
     check("aaa", "alice");
     json_t *sample = take();

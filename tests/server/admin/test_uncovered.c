@@ -133,10 +133,10 @@ static void limits_that_are_made_again_begin_anew(void **state)
     struct weir_error error;
     ask("/login", "", "", 90);
     admin_world_write(world, "limits: [{name: other, key: [], rate: 1/s}]\n");
-    assert_int_equal(server_reload(&world->server, &error), 0);
+    assert_int_equal(server_reload(&world->server, NULL, &error), 0);
     assert_logged(10, "");
     admin_world_write(world, rules);
-    assert_int_equal(server_reload(&world->server, &error), 0);
+    assert_int_equal(server_reload(&world->server, NULL, &error), 0);
     ask("/login", "", "", 95);
     assert_logged(20, "");
     ask("/login", "", "", 101);
@@ -151,7 +151,7 @@ static void many_faults_get_some_lines(void **state)
         (void)sprintf(yaml + strlen(yaml), "  - {name: l%02u, key: [user], rate: 5/s}\n", i);
     }
     admin_world_write(world, yaml);
-    assert_int_equal(server_reload(&world->server, &error), 0);
+    assert_int_equal(server_reload(&world->server, NULL, &error), 0);
     ask("/x", "", "", 150);
     char expected[8192] = "";
     for (unsigned i = 0; i < UNCOVERED_LINES; i++) {

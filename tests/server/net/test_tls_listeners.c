@@ -421,13 +421,13 @@ static void a_renewal_ends_no_connection_and_a_bad_file_keeps_the_old_one(void *
     assert_true(tls_client_shake(&old));
 
     spoil("server.crt");
-    assert_true(server_reload(&world.server, &error) != 0);
+    assert_true(server_reload(&world.server, NULL, &error) != 0);
     assert_non_null(strstr(error.text, "the old certificate stays"));
     assert_true(is_welcome(NULL));
     assert_true(counted("weir_tls_renewals_total{result=\"failure\"}") == 1);
 
     renew(); /* by another CA, which tells the two apart */
-    assert_int_equal(server_reload(&world.server, &error), 0);
+    assert_int_equal(server_reload(&world.server, NULL, &error), 0);
     assert_false(is_welcome(NULL));
     tls_client_connect(&new, world.address[PROTOCOL_RESP], other);
     assert_true(tls_client_shake(&new));
@@ -497,7 +497,7 @@ static void hammer_or_renew(unsigned index, void *arg)
         struct weir_error error;
         certificates_add(&files, &(struct certificate){"server", "ca", "server",
                                                        "DNS:localhost,IP:127.0.0.1", -3600, 3600});
-        threads_require(server_reload(&world.server, &error) == 0);
+        threads_require(server_reload(&world.server, NULL, &error) == 0);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "server/operations/operations.h"
 #include "server/loop/worker.h"
+#include "server/operations/awaited.h"
 
 #define LINE_MAX_BYTES 4096
 
@@ -28,7 +29,7 @@ static void put_line(struct connection *c, enum operation operation, int e, cons
 static void put_later(struct pending *p)
 {
     struct weir_error error = {0};
-    put_line(p->connection, p->wire.operation, p->error, &p->answer, &error);
+    put_line(p->connection, p->wire.operation, p->error, &awaited_of(p)->answer, &error);
 }
 
 /* ---- requests ---- */

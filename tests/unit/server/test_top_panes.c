@@ -450,7 +450,7 @@ static void no_denial_is_lost_when_turns_end_under_threads(void **state)
 
 static void all_of_it_takes_at_most_8_mb(void **state)
 {
-    size_t all = top_panes_bytes() + (SERVER_THREADS_MAX + 1) * top_bytes() + REASON_TABLE;
+    size_t all = top_panes_bytes() + TOP_THREADS * top_bytes() + REASON_TABLE;
     (void)state;
     assert_true(all <= TOP_BYTES);
     assert_true(all > TOP_BYTES - TOP_BYTES / 8); /* what is counted in server.memory is near it */

@@ -21,7 +21,12 @@ static void assert_fields(enum ratelimit_format format, const struct ratelimit *
 {
     struct buffer b;
     buffer_init(&b, 4096);
-    ratelimit_put(&b, format, r);
+    for (const struct ratelimit_field *f = ratelimit_fields(format); f->name != NULL; f++) {
+        buffer_put(&b, text_of(f->name));
+        buffer_put(&b, TEXT(": "));
+        f->put(&b, r);
+        buffer_put(&b, TEXT("\r\n"));
+    }
     struct text found = buffer_text(&b);
     assert_int_equal(found.len, strlen(expected));
     assert_memory_equal(found.at, expected, found.len);
@@ -112,11 +117,7 @@ static void retry_after_is_rounded_up_and_never_zero(void **state)
     static const struct {
         uint64_t ms;
         const char *text;
-    } cases[] = {{0, "Retry-After: 1\r\n"},
-                 {1, "Retry-After: 1\r\n"},
-                 {1000, "Retry-After: 1\r\n"},
-                 {1001, "Retry-After: 2\r\n"},
-                 {11929, "Retry-After: 12\r\n"}};
+    } cases[] = {{0, "1"}, {1, "1"}, {1000, "1"}, {1001, "2"}, {11929, "12"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct buffer b;
         buffer_init(&b, 64);
