@@ -277,12 +277,12 @@ struct weir;
  *
  * A new file gets its name when it is complete, with mode 0600. Its space is allocated, so that a
  * full disk is an error here and not a crash later. (A kill while the file is made may leave a
- * hidden .weir-XXXXXX: on a file system that cannot make files without a name, without /proc, and
- * when a file of weir 0.1 is converted.) A file that belongs to another user, or that group or
- * others may use, is refused. Processes that open one file must agree on the parameters, or ask for
- * the change with WEIR_CHANGE (count, burst, queue and max_debt; the others are fixed with the
- * file). If another process is putting a file of an earlier boot in order, opening waits for it,
- * and for at most about a second after that process has died.
+ * hidden .weir-XXXXXX, on a file system that cannot make files without a name and without /proc.)
+ * A file that belongs to another user, or that group or others may use, is refused, and so is a
+ * file whose format is that of another version. Processes that open one file must agree on the
+ * parameters, or ask for the change with WEIR_CHANGE (count, burst, queue and max_debt; the others
+ * are fixed with the file). If another process is putting a file of an earlier boot in order,
+ * opening waits for it, and for at most about a second after that process has died.
  *
  * On success the caller owns *w and ends it with weir_close(). On failure *w is NULL, nothing has
  * changed, and *error (may be NULL) says why.
