@@ -639,28 +639,6 @@ WEIR_API const void *weir_memory(const struct weir *w, size_t *bytes);
 WEIR_API int64_t weir_sweep(struct weir *w, uint64_t lines);
 WEIR_API int64_t weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns);
 
-/* ---- replay ------------------------------------------------------------ */
-
-/*
- * The classic stepped bucket over explicit integer times, for replaying command streams: `capacity`
- * tokens, refilled by floor(elapsed * capacity / window). It is not a limiter: it grows with its
- * clients, has no clock and is for one thread. Capacity 0 denies everything, window 0 never
- * refills, and a decreasing time refills nothing.
- */
-struct weir_replayer;
-WEIR_API int weir_replay_open(struct weir_replayer **r, int64_t capacity, int64_t window,
-                              struct weir_error *error);
-
-/* Returns 1 for allow, 0 for deny; WEIR_EINVAL, WEIR_EKEY, WEIR_ENOMEM. */
-WEIR_API int weir_replay(struct weir_replayer *r, const void *client, size_t client_len,
-                         int64_t time);
-
-/* Returns the number of clients that were seen. */
-WEIR_API uint64_t weir_replay_clients(const struct weir_replayer *r);
-
-/* Frees it. NULL is allowed. */
-WEIR_API void weir_replay_close(struct weir_replayer *r);
-
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,4 @@
-#include "replay/stepped_bucket.h"
+#include "cli/replay/stepped_bucket.h"
 
 #include "base/maths.h"
 

@@ -1,5 +1,5 @@
 /* The stepped bucket against its definition, written out a second time in wider arithmetic. */
-#include "replay/stepped_bucket.h"
+#include "cli/replay/stepped_bucket.h"
 #include "base/maths.h"
 #include "support/engine/unit_limiter.h"
 

@@ -1,4 +1,4 @@
-#include "replay/clients.h"
+#include "cli/replay/replay_clients.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>

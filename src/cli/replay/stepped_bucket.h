@@ -3,8 +3,8 @@
  * times. Its contract is to give exactly the results of this arithmetic. It exists to replay
  * recorded streams and is not used in tables.
  */
-#ifndef WEIR_REPLAY_STEPPED_BUCKET_H
-#define WEIR_REPLAY_STEPPED_BUCKET_H
+#ifndef WEIR_CLI_REPLAY_STEPPED_BUCKET_H
+#define WEIR_CLI_REPLAY_STEPPED_BUCKET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,14 +4,14 @@
  * that is fresh by a new key. If the times of a stream go back, the replaced key may be
  * needed again, and whether it is still there would depend on the table's random hash.
  */
-#ifndef WEIR_REPLAY_CLIENTS_H
-#define WEIR_REPLAY_CLIENTS_H
+#ifndef WEIR_CLI_REPLAY_REPLAY_CLIENTS_H
+#define WEIR_CLI_REPLAY_REPLAY_CLIENTS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/hash.h"
-#include "replay/stepped_bucket.h"
+#include "cli/replay/stepped_bucket.h"
 
 /* A client is identified by its hash; an all-zero hash is an empty place. */
 struct replay_client {
