@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "cli/load/load_grpc.h"
+#include "load/load_grpc.h"
 #include "cli/buffer_format.h"
 
 #define REQUEST_MAX 65536

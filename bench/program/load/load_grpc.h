@@ -9,12 +9,12 @@
  * Streams end in any order. The connection's ring holds the calls from the oldest one in flight on;
  * a call that has ended stays there with the time 0 until those before it have ended.
  */
-#ifndef WEIR_CLI_LOAD_LOAD_GRPC_H
-#define WEIR_CLI_LOAD_LOAD_GRPC_H
+#ifndef WEIR_BENCH_LOAD_GRPC_H
+#define WEIR_BENCH_LOAD_GRPC_H
 
 #include <nghttp2/nghttp2.h>
 
-#include "cli/load/load.h"
+#include "load/load.h"
 
 #define LOAD_FRAME_HEAD_BYTES 9
 /* Servers return the window of bytes that a connection may send before half of it (32 KiB) is

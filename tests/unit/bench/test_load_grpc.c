@@ -1,5 +1,5 @@
 /* gRPC calls of the load generator: the bytes of a call, and what it makes of frames. */
-#include "cli/load/load_connection.h"
+#include "load/load_connection.h"
 #include "support/engine/unit_limiter.h"
 
 #define PATH "/weir.v1.Limiter/Check"

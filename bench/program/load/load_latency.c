@@ -1,4 +1,4 @@
-#include "cli/load/load.h"
+#include "load/load.h"
 
 static unsigned bucket_of(uint64_t ns)
 {

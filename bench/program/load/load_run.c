@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "cli/load/load_progress.h"
-#include "cli/load/load_zipf.h"
+#include "load/load_progress.h"
+#include "load/load_zipf.h"
 
 #define ZIPF_DRAWS (UINT64_C(1) << 20)
 

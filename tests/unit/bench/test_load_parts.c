@@ -1,5 +1,5 @@
 /* The load generator in parts: its requests, what it makes of replies, its histogram. */
-#include "cli/load/load.h"
+#include "load/load.h"
 #include "support/engine/unit_limiter.h"
 
 #include <stdio.h>

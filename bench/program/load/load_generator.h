@@ -1,8 +1,8 @@
 /* One thread of the load generator: its connections, its part of the schedule, its results. */
-#ifndef WEIR_CLI_LOAD_LOAD_GENERATOR_H
-#define WEIR_CLI_LOAD_LOAD_GENERATOR_H
+#ifndef WEIR_BENCH_LOAD_GENERATOR_H
+#define WEIR_BENCH_LOAD_GENERATOR_H
 
-#include "cli/load/load_connection.h"
+#include "load/load_connection.h"
 
 /* One thread, with its share of the connections and of the rate. */
 struct generator {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "cli/load/load_zipf.h"
+#include "load/load_zipf.h"
 
 #define DRAWS 100000
 #define RANKS 5

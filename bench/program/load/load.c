@@ -1,9 +1,9 @@
-/* weir bench load: arguments. load.h explains what is measured and how. */
-#include "cli/load/load.h"
+/* weir-bench load: arguments. load.h explains what is measured and how. */
+#include "load/load.h"
 
 #include "base/error.h"
 #include "cli/cli.h"
-#include "cli/load/load_grpc.h"
+#include "load/load_grpc.h"
 
 struct load_arguments {
     struct load_plan plan;
@@ -117,14 +117,14 @@ static int check(struct load_arguments *asked)
     const char *server = find_server(asked);
     if (server == NULL) {
         bool any = asked->resp != NULL || asked->http != NULL || asked->grpc != NULL;
-        return cli_complain(&cli_bench_load,
+        return cli_complain(&bench_load_command,
                             "found %s server, expected one: --resp ADDR:PORT, --http ADDR:PORT or "
                             "--grpc ADDR:PORT",
                             any ? "more than one" : "no");
     }
     if (p->threads > p->connections) {
         return cli_complain(
-            &cli_bench_load,
+            &bench_load_command,
             "found %u threads and %u connections, expected at least one connection for each thread",
             p->threads, p->connections);
     }
@@ -133,9 +133,10 @@ static int check(struct load_arguments *asked)
         p->duration_ns = p->requests > 0 ? UINT64_MAX : 10 * WEIR_SECOND;
     }
     if (p->wire == LOAD_GRPC && strstr(server, "s://") != NULL) { /* https, rediss */
-        return cli_complain(&cli_bench_load, "found '%s', expected an address without TLS", server);
+        return cli_complain(&bench_load_command, "found '%s', expected an address without TLS",
+                            server);
     }
-    return client_tls_open(&p->tls, &cli_bench_load, server, asked->address);
+    return client_tls_open(&p->tls, &bench_load_command, server, asked->address);
 }
 
 /* Makes the request from the words, or from the default ones if there are none. */
@@ -173,7 +174,7 @@ static int load(struct load_arguments *asked, const struct cli_given *given)
     }
     bool counted = load_replies(&result) > 0;
     if (e != 0) {
-        (void)cli_complain(&cli_bench_load, "%s%s", error.text,
+        (void)cli_complain(&bench_load_command, "%s%s", error.text,
                            counted ? "; the counts are those until then" : "");
     }
     if (e == 0 || counted) {
@@ -196,6 +197,6 @@ static const struct load_arguments defaults = {.plan = {.connections = 50,
                                                         .within_ns = 100 * WEIR_MILLISECOND,
                                                         .seed = 1}};
 
-const struct cli_command cli_bench_load = CLI_COMMAND(
-    "bench load", "[WORD...]", "send requests on a schedule and measure how long replies take",
-    options, defaults, run);
+const struct cli_command bench_load_command = CLI_COMMAND(
+    "load", "[WORD...]", "send requests on a schedule and measure how long replies take", options,
+    defaults, run);

@@ -1,5 +1,5 @@
 #include "base/maths.h"
-#include "cli/load/load.h"
+#include "load/load.h"
 
 const char *const load_order_names[LOAD_ORDERS + 1] = {"uniform", "zipf", "sequential", NULL};
 

@@ -1,4 +1,4 @@
-#include "cli/load/load_progress.h"
+#include "load/load_progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,12 +2,12 @@
  * Shows on a terminal how far a run is. A thread of its own draws, and only reads two counts of
  * each generator, so that requests are not delayed.
  */
-#ifndef WEIR_CLI_LOAD_LOAD_PROGRESS_H
-#define WEIR_CLI_LOAD_LOAD_PROGRESS_H
+#ifndef WEIR_BENCH_LOAD_PROGRESS_H
+#define WEIR_BENCH_LOAD_PROGRESS_H
 
 #include <pthread.h>
 
-#include "cli/load/load_generator.h"
+#include "load/load_generator.h"
 
 struct load_progress {
     const struct load_plan *plan;

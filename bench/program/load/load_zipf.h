@@ -1,6 +1,6 @@
 /* Skewed keys: Zipf, s = 0.99. */
-#ifndef WEIR_CLI_LOAD_LOAD_ZIPF_H
-#define WEIR_CLI_LOAD_LOAD_ZIPF_H
+#ifndef WEIR_BENCH_LOAD_ZIPF_H
+#define WEIR_BENCH_LOAD_ZIPF_H
 
 #include <stdint.h>
 

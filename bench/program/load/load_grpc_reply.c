@@ -1,9 +1,9 @@
 /* Reads the frames of replies to gRPC calls. */
-#include "cli/load/load_grpc.h"
+#include "load/load_grpc.h"
 
 #include <stdlib.h>
 
-#include "cli/load/load_connection.h"
+#include "load/load_connection.h"
 
 #define FRAME_MAX 16384            /* this client does not allow larger ones */
 #define MESSAGE_HEAD_BYTES 5       /* whether it is compressed, its length */

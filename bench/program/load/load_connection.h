@@ -2,12 +2,12 @@
  * A connection of the load generator: its requests in flight, and when each should have been
  * sent.
  */
-#ifndef WEIR_CLI_LOAD_LOAD_CONNECTION_H
-#define WEIR_CLI_LOAD_LOAD_CONNECTION_H
+#ifndef WEIR_BENCH_LOAD_CONNECTION_H
+#define WEIR_BENCH_LOAD_CONNECTION_H
 
 #include "cli/client_tls.h"
 #include "cli/connect_address.h"
-#include "cli/load/load_grpc.h"
+#include "load/load_grpc.h"
 
 #define LOAD_INPUT_BYTES 65536 /* largest reply */
 

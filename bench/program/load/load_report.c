@@ -1,7 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "cli/load/load.h"
+#include "load/load.h"
 
 static const struct {
     const char *name;

@@ -1,4 +1,4 @@
-#include "cli/load/load_connection.h"
+#include "load/load_connection.h"
 
 #include <errno.h>
 #include <fcntl.h>

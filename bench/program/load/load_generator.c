@@ -1,4 +1,4 @@
-#include "cli/load/load_generator.h"
+#include "load/load_generator.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * Reads replies, with as little work as possible: only where a reply ends and whether it allows.
  * The generator must be faster than the server that it drives.
  */
-#include "cli/load/load.h"
+#include "load/load.h"
 #include "redis/reply.h"
 
 /* ---- RESP ---- */

@@ -1,5 +1,5 @@
 /*
- * weir bench load: measures how long clients of a server wait.
+ * weir-bench load, which `weir bench load` runs: measures how long clients of a server wait.
  *
  * Open loop: requests have a schedule that does not depend on the server. A request that is due
  * while every connection is busy is sent late, and its latency counts from the time at which it
@@ -24,8 +24,8 @@
  *   load_progress.c    shows on a terminal how far the run is
  *   load_report.c      the table and the JSON object
  */
-#ifndef WEIR_CLI_LOAD_LOAD_H
-#define WEIR_CLI_LOAD_LOAD_H
+#ifndef WEIR_BENCH_LOAD_H
+#define WEIR_BENCH_LOAD_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,6 +35,8 @@
 #include "cli/client_tls.h"
 #include "common/buffer.h"
 #include "common/text.h"
+
+extern const struct cli_command bench_load_command;
 
 /* ---- requests ---- */
 

@@ -1,5 +1,5 @@
 /* Makes the bytes of a gRPC call, and those that open a connection. */
-#include "cli/load/load_grpc.h"
+#include "load/load_grpc.h"
 
 #include <stdlib.h>
 

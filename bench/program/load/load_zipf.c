@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/maths.h"
-#include "cli/load/load_zipf.h"
+#include "load/load_zipf.h"
 
 /*
  * Returns (1 - x)^0.99 for 0 <= x <= 1/2, by its binomial series: pow() would be the only function
