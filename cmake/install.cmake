@@ -32,7 +32,7 @@ install(TARGETS libweir_rules_shared libweir_rules_static libweir_redis_shared l
     EXPORT weirTargets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(FILES include/weir_rules.h include/weir_fleet.h DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-install(TARGETS weir RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS weir weir-bench RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 install(FILES "${PROJECT_BINARY_DIR}/man/weir.1" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 install(FILES "${PROJECT_BINARY_DIR}/man/weir.yaml.5" DESTINATION "${CMAKE_INSTALL_MANDIR}/man5")
 install(FILES "${PROJECT_BINARY_DIR}/man/weir.3" "${PROJECT_BINARY_DIR}/man/weir_rules.3"

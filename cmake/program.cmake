@@ -175,17 +175,20 @@ target_link_libraries(weir_cli PUBLIC weir_server weir_fleet weir_store weir_wir
 add_executable(weir src/cli/main.c)
 target_link_libraries(weir PRIVATE weir_cli)
 
-# The benchmarks: a program of their own, which is not installed.
+# The benchmarks: a program of their own, which `weir bench load` runs.
+file(GLOB WEIR_LOAD_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/program/load/*.c")
+add_library(weir_load STATIC ${WEIR_LOAD_SOURCES}) # for tests and the manual too
+target_include_directories(weir_load PUBLIC bench/program)
+target_link_libraries(weir_load PUBLIC weir_cli)
 file(GLOB WEIR_BENCH_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/bench/program/*.c")
 add_executable(weir-bench ${WEIR_BENCH_SOURCES})
-target_include_directories(weir-bench PRIVATE bench/program)
-target_link_libraries(weir-bench PRIVATE weir_cli)
+target_link_libraries(weir-bench PRIVATE weir_load)
 
 # The manual pages: of the program from templates and from the rows that the parsers are made of, of the libraries from
 # their headers.
 file(GLOB WEIR_MANUAL_SOURCES CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/man/*.c")
 add_executable(make_manual ${WEIR_MANUAL_SOURCES})
-target_link_libraries(make_manual PRIVATE weir_cli)
+target_link_libraries(make_manual PRIVATE weir_load)
 set(WEIR_MAN_PAGES "")
 function(weir_man_page page source)
     add_custom_command(OUTPUT "man/${page}"

@@ -277,12 +277,12 @@ struct weir;
  *
  * A new file gets its name when it is complete, with mode 0600. Its space is allocated, so that a
  * full disk is an error here and not a crash later. (A kill while the file is made may leave a
- * hidden .weir-XXXXXX: on a file system that cannot make files without a name, without /proc, and
- * when a file of weir 0.1 is converted.) A file that belongs to another user, or that group or
- * others may use, is refused. Processes that open one file must agree on the parameters, or ask for
- * the change with WEIR_CHANGE (count, burst, queue and max_debt; the others are fixed with the
- * file). If another process is putting a file of an earlier boot in order, opening waits for it,
- * and for at most about a second after that process has died.
+ * hidden .weir-XXXXXX, on a file system that cannot make files without a name and without /proc.)
+ * A file that belongs to another user, or that group or others may use, is refused, and so is a
+ * file whose format is that of another version. Processes that open one file must agree on the
+ * parameters, or ask for the change with WEIR_CHANGE (count, burst, queue and max_debt; the others
+ * are fixed with the file). If another process is putting a file of an earlier boot in order,
+ * opening waits for it, and for at most about a second after that process has died.
  *
  * On success the caller owns *w and ends it with weir_close(). On failure *w is NULL, nothing has
  * changed, and *error (may be NULL) says why.
@@ -638,28 +638,6 @@ WEIR_API const void *weir_memory(const struct weir *w, size_t *bytes);
  */
 WEIR_API int64_t weir_sweep(struct weir *w, uint64_t lines);
 WEIR_API int64_t weir_sweep_at(struct weir *w, uint64_t lines, uint64_t now_ns);
-
-/* ---- replay ------------------------------------------------------------ */
-
-/*
- * The classic stepped bucket over explicit integer times, for replaying command streams: `capacity`
- * tokens, refilled by floor(elapsed * capacity / window). It is not a limiter: it grows with its
- * clients, has no clock and is for one thread. Capacity 0 denies everything, window 0 never
- * refills, and a decreasing time refills nothing.
- */
-struct weir_replayer;
-WEIR_API int weir_replay_open(struct weir_replayer **r, int64_t capacity, int64_t window,
-                              struct weir_error *error);
-
-/* Returns 1 for allow, 0 for deny; WEIR_EINVAL, WEIR_EKEY, WEIR_ENOMEM. */
-WEIR_API int weir_replay(struct weir_replayer *r, const void *client, size_t client_len,
-                         int64_t time);
-
-/* Returns the number of clients that were seen. */
-WEIR_API uint64_t weir_replay_clients(const struct weir_replayer *r);
-
-/* Frees it. NULL is allowed. */
-WEIR_API void weir_replay_close(struct weir_replayer *r);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 /* Skewed keys, of which a few are asked often. The list is made by the load generator's code. */
 #include "bench_core.h"
-#include "cli/load/load_zipf.h"
+#include "load/load_zipf.h"
 
 #define ZIPF_DRAWS (UINT64_C(1) << 21)
 

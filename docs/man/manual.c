@@ -15,6 +15,7 @@
 
 #include "cli/cli.h"
 #include "header.h"
+#include "load/load.h"
 #include "proto.h"
 #include "reference.h"
 #include "roff.h"
@@ -60,6 +61,7 @@ static void put_commands(void)
     for (size_t i = 0; cli_commands[i] != NULL; i++) {
         const struct cli_command *c = cli_commands[i];
         (void)printf(".SS weir %s", c->name);
+        c = c == &cli_bench_load ? &bench_load_command : c; /* the one that has the options */
         (void)fputs(c->options_count > 0 ? " [options]" : "", stdout);
         (void)fputs(c->operands[0] != 0 ? " " : "", stdout);
         put(c->operands);

@@ -76,12 +76,13 @@ struct cli_command {
     int (*run)(const struct cli_given *given, void *settings);
     /* Gets its i-th subcommand. Returns false after the last. NULL: it has no subcommands. */
     bool (*word)(size_t i, struct cli_word *word);
+    bool verbatim; /* each argument is an operand, also --help: another program reads them */
 };
 
 #define CLI_COMMAND(name, operands, summary, rows, defaults, run)                                  \
     {                                                                                              \
         name, operands, summary, rows, sizeof(rows) / sizeof(rows)[0], &(defaults),                \
-            sizeof(defaults), run, NULL                                                            \
+            sizeof(defaults), run, NULL, false                                                     \
     }
 
 /* The row of each subcommand, defined in its file, listed in program.c. */

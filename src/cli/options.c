@@ -114,6 +114,11 @@ int cli_read(const struct cli_command *command, int argc, char **argv, void *set
 {
     bool plain = false; /* "--" has been read: no more options */
     *given = (struct cli_given){.command = command, .operands = argv};
+    if (command->verbatim) {
+        given->count = argc - 1;
+        given->operands = argv + 1;
+        return CLI_END;
+    }
     for (int i = 1; i < argc; i++) {
         bool took_next = false;
         if (plain || argv[i][0] != '-' || argv[i][1] == 0) {

@@ -28,7 +28,7 @@ static void directory_of(const char *path, char directory[PATH_MAX])
 static int open_draft(struct draft *d)
 {
     d->name[0] = '\0';
-    if (!d->replaces && access("/proc/self/fd", F_OK) == 0) {
+    if (access("/proc/self/fd", F_OK) == 0) {
         int fd = open(d->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) {
             return fd;
@@ -50,7 +50,7 @@ int region_allocate(const struct region *r, const struct region_opening *o)
     return errno == 0 ? 0 : fail_errno(o->error, "cannot allocate the file's space", NULL);
 }
 
-int draft_begin(struct draft *d, struct region *r, const struct region_opening *o, uint64_t bytes)
+int draft_begin(struct draft *d, struct region *r, const struct region_opening *o)
 {
     struct stat st;
     directory_of(o->path, d->directory);
@@ -58,7 +58,7 @@ int draft_begin(struct draft *d, struct region *r, const struct region_opening *
     if (r->fd < 0) {
         return fail_errno(o->error, "cannot make a file in this directory", NULL);
     }
-    int e = region_map(r, bytes, MAP_SHARED, o->error);
+    int e = region_map(r, o->fixed->total_bytes, MAP_SHARED, o->error);
     e = e != 0 ? e : region_allocate(r, o);
     return e != 0 ? e : region_identify(r, &st, o);
 }
@@ -66,9 +66,6 @@ int draft_begin(struct draft *d, struct region *r, const struct region_opening *
 static int give_place(const struct draft *d, int fd, const char *path)
 {
     char self[32];
-    if (d->replaces) {
-        return rename(d->name, path);
-    }
     if (d->name[0] != '\0') {
         return link(d->name, path);
     }
@@ -91,7 +88,7 @@ int draft_end(struct draft *d, const struct region *r, const struct region_openi
         (void)fsync(directory); /* some file systems cannot, and keep their own order */
         (void)close(directory);
     }
-    if (d->name[0] != '\0' && (e != 0 || !d->replaces)) {
+    if (d->name[0] != '\0') {
         (void)unlink(d->name);
     }
     return e;

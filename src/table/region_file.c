@@ -107,8 +107,8 @@ static int lock_again(const struct region *r, const struct region_opening *o, bo
 /* Returns 0, AGAIN if another process was faster, or an error. */
 static int make_file(struct region *r, struct region_opening *o)
 {
-    struct draft d = {.replaces = false};
-    int e = draft_begin(&d, r, o, o->fixed->total_bytes);
+    struct draft d;
+    int e = draft_begin(&d, r, o);
     e = e != 0 ? e : lock_shared(r, o);
     e = e != 0 ? e : region_fill(r, o);
     e = e != 0 ? e : region_join(r, o);
@@ -135,20 +135,13 @@ static int check_file(const struct stat *st, const struct region_opening *o)
     return 0;
 }
 
-/* Returns whether the header is sound. Widens a header of format 1. */
-static bool is_sound(struct region_fixed *f)
+static bool is_sound(const struct region_fixed *f)
 {
-    bool old = f->version == 1;
-    uint64_t check = old ? format1_widen(f) : region_check(f, sizeof *f);
-    uint64_t header_bytes = old ? FORMAT1_HEADER_BYTES : REGION_HEADER_BYTES;
     struct table_shape shape =
         table_shape(f->shape.max_keys, f->shape.max_blocks, f->shape.record_bytes);
-    if (old) {
-        shape.block_lines = 0;
-    }
-    return f->check == check && f->header_bytes == header_bytes &&
+    return f->check == region_check(f, sizeof *f) && f->header_bytes == REGION_HEADER_BYTES &&
            memcmp(&f->shape, &shape, sizeof shape) == 0 &&
-           f->total_bytes == add_sat(header_bytes, table_bytes(&shape));
+           f->total_bytes == add_sat(REGION_HEADER_BYTES, table_bytes(&shape));
 }
 
 static int check_header(int fd, uint64_t size, const struct region_opening *o,
@@ -164,9 +157,11 @@ static int check_header(int fd, uint64_t size, const struct region_opening *o,
     if ((size_t)got < sizeof *f) {
         return fail(o->error, WEIR_EDAMAGED, "is cut short: it has %zd bytes", got);
     }
-    if (f->version != 1 && f->version != REGION_FORMAT) {
-        return fail(o->error, WEIR_EVERSION, "has format %u, expected %u", (unsigned)f->version,
-                    REGION_FORMAT);
+    if (f->version != REGION_FORMAT) {
+        return fail(o->error, WEIR_EVERSION,
+                    "has format %u, expected %u (to start afresh, remove the file; to keep its "
+                    "keys, use the version of weir that made it)",
+                    (unsigned)f->version, REGION_FORMAT);
     }
     if (!is_sound(f)) {
         return fail(o->error, WEIR_EDAMAGED, "the header is damaged");
@@ -277,25 +272,6 @@ static bool still_there(const struct region_opening *o, const struct stat *opene
     return lstat(o->path, &st) == 0 && st.st_dev == opened->st_dev && st.st_ino == opened->st_ino;
 }
 
-static int convert(const struct region *r, const struct region_opening *o, bool alone,
-                   const struct stat *st, const struct region_fixed *fixed)
-{
-    for (int i = 0; !alone && i < ATTEMPTS_ALONE; i++) {
-        int e = lock_again(r, o, &alone);
-        if (e != 0 || !still_there(o, st)) {
-            return e != 0 ? e : AGAIN;
-        }
-    }
-    if (!alone) {
-        return fail(o->error, WEIR_EVERSION,
-                    "has format 1 and is open in another process; it can be converted to format "
-                    "%u when no process has it open",
-                    REGION_FORMAT);
-    }
-    int e = format1_convert(r->fd, fixed, o);
-    return e != 0 ? e : AGAIN;
-}
-
 static int attach_file(struct region *r, const struct region_opening *o)
 {
     struct stat st;
@@ -311,9 +287,6 @@ static int attach_file(struct region *r, const struct region_opening *o)
         return AGAIN;
     }
     e = e != 0 ? e : check_header(r->fd, (uint64_t)st.st_size, o, &fixed);
-    if (e == 0 && fixed.version == 1) {
-        return convert(r, o, alone, &st, &fixed);
-    }
     e = e != 0 ? e : region_map(r, fixed.total_bytes, MAP_SHARED, o->error);
     return e != 0 ? e : settle_in(r, o, alone);
 }

@@ -1,4 +1,4 @@
-/* Shared by region.c, region_draft.c, region_file.c and format1.c only. */
+/* Shared by region.c, region_draft.c and region_file.c only. */
 #ifndef WEIR_TABLE_REGION_FILE_H
 #define WEIR_TABLE_REGION_FILE_H
 
@@ -40,13 +40,12 @@ int region_join(struct region *r, const struct region_opening *o);
 
 /* A file that has no place yet. */
 struct draft {
-    bool replaces; /* it will replace the file at the path by a rename, and so needs a name */
     char directory[PATH_MAX];
     char name[PATH_MAX + 16]; /* empty if it has none; then a kill leaves nothing behind */
 };
 
 /* Makes the file with all its space and maps it. draft_end() must follow, also after an error. */
-int draft_begin(struct draft *d, struct region *r, const struct region_opening *o, uint64_t bytes);
+int draft_begin(struct draft *d, struct region *r, const struct region_opening *o);
 
 /*
  * If `e`, the result so far, is 0: syncs the file and links it to its path. Otherwise removes it.
@@ -59,19 +58,5 @@ int region_allocate(const struct region *r, const struct region_opening *o);
 
 /* Finds out which file r->fd is. 0 or WEIR_EIO. */
 int region_identify(struct region *r, struct stat *st, const struct region_opening *o);
-
-/* ---- files of an earlier version (format1.c) ---- */
-
-#define FORMAT1_HEADER_BYTES 4096
-
-/* Converts a header of format 1 to the present layout. Returns the check that it should have. */
-uint64_t format1_widen(struct region_fixed *f);
-
-/*
- * Replaces a file of format 1, which is open as fd and has the widened header *old, by a file of
- * the present format with all keys and blocks. The caller holds the flock of fd exclusively. An
- * error leaves the file as it was.
- */
-int format1_convert(int fd, const struct region_fixed *old, const struct region_opening *o);
 
 #endif

@@ -141,23 +141,17 @@ static inline struct table_key table_key(const struct table *t, struct hash h)
 }
 
 /*
- * Returns the tag of a block: the hash bits of a key's tag, and three bits made from the lower of
- * its two lines. A file of format 1 has blocks in the key table, and knows no more about them.
+ * Returns the tag of the block of a key with this hash. It is made from another hash: of its tag
+ * the hash bits, and three bits made from the lower of its two lines.
  */
-static inline uint64_t table_block_tag_at(const struct table *t, uint64_t tag, uint64_t line)
-{
-    uint64_t other = table_other_line(t, line, tag);
-    uint64_t low = min_u64(line, other) * UINT64_C(0x9e3779b97f4a7c15) >> 61;
-    return (tag & TAG_HASH) | low; /* not 0, because the hash bits of a tag are not 0 */
-}
-
-/* Returns the tag of the block of a key with this hash. It is made from another hash. */
 static inline uint64_t table_block_tag(const struct table *t, struct hash h)
 {
     struct hash b = {h.high * UINT64_C(0xd6e8feb86659fd93) + 1,
                      h.low * UINT64_C(0xa0761d6478bd642f) ^ h.high};
     struct table_key key = table_key(t, b);
-    return table_block_tag_at(t, key.tag, key.line);
+    uint64_t low = min_u64(key.line, table_other_line(t, key.line, key.tag));
+    /* Not 0, because the hash bits of a tag are not 0. */
+    return (key.tag & TAG_HASH) | low * UINT64_C(0x9e3779b97f4a7c15) >> 61;
 }
 
 /* Returns whether a block may be in force at `now`. */

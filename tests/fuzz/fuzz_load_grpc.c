@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "cli/load/load_connection.h"
+#include "load/load_connection.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "cli/replay/replay_engine.h"
 #include "process/faults.h"
 #include "support/engine/process_fixture.h"
 
@@ -269,17 +270,29 @@ static bool same_but_mappings(struct holdings a, struct holdings b)
     return same_holdings(a, b);
 }
 
+static const struct replay_limit one_in_100 = {.capacity = 1, .window = 100, .unit_ns = 1};
+
+/* Returns 1 if the client's request is allowed, 0 if not, or WEIR_E... */
+static int decide(struct replay_engine *e, unsigned client)
+{
+    struct replay_request q = {{(const char *)&client, sizeof client}, 0, 1};
+    struct replay_ask ask = replay_engine_prepare(e, &q);
+    struct replay_answer a;
+    int failed = replay_engine_decide(e, &ask, &a, NULL);
+    return failed != 0 ? failed : a.allow;
+}
+
 static void replay_with_a_fault(void *arg)
 {
     struct trial *t = arg;
     struct holdings before = faults_holdings();
     struct weir_error error = {0, ""};
-    struct weir_replayer *r;
+    struct replay_engine *r;
     unsigned refused = 0;
     faults_arm(t->n, t->for_ever);
-    int e = weir_replay_open(&r, 1, 100, &error);
+    int e = replay_engine_create(&r, &one_in_100, &error);
     for (unsigned i = 0; i < CLIENTS && e == 0; i++) {
-        int verdict = weir_replay(r, &i, sizeof i, 0);
+        int verdict = decide(r, i);
         REQUIRE(verdict == 1 || verdict == WEIR_ENOMEM);
         refused += verdict == WEIR_ENOMEM;
     }
@@ -287,16 +300,16 @@ static void replay_with_a_fault(void *arg)
     if (e != 0) {
         REQUIRE(r == NULL && error.code == e && error.text[0] != '\0');
         REQUIRE(same_but_mappings(before, faults_holdings()));
-        e = weir_replay_open(&r, 1, 100, &error);
+        e = replay_engine_create(&r, &one_in_100, &error);
         REQUIRE(e == 0);
         refused = CLIENTS;
     }
     for (unsigned i = 0; i < CLIENTS;
          i++) { /* who was refused is new, the others have had theirs */
-        refused -= weir_replay(r, &i, sizeof i, 0) == 1;
+        refused -= decide(r, i) == 1;
     }
-    REQUIRE(refused == 0 && weir_replay_clients(r) == CLIENTS);
-    weir_replay_close(r);
+    REQUIRE(refused == 0 && replay_engine_clients(r) == CLIENTS);
+    replay_engine_destroy(r);
     REQUIRE(same_but_mappings(before, faults_holdings()));
 }
 

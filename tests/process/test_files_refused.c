@@ -89,6 +89,25 @@ static void any_damaged_byte_of_the_fixed_header_is_found(void **state)
     image_free(&image);
 }
 
+/* The file is one that weir 0.1 made, with 27 keys and 8 blocks. */
+static void a_file_of_weir_0_1_is_refused_by_its_format(void **state)
+{
+    struct weir_options o = limit(process_path(*state, "limits"));
+    struct weir_error error;
+    struct weir *w;
+    size_t size;
+    unsigned char *bytes = process_read(WEIR_SOURCE_DIR "/tests/process/format1.weir", &size);
+    require_both_refused(&o, bytes, size, WEIR_EVERSION);
+    o.flags |= WEIR_CHANGE | WEIR_RECOVER;
+    require_both_refused(&o, bytes, size, WEIR_EVERSION);
+    assert_int_equal(weir_open(&w, &o, &error), WEIR_EVERSION);
+    assert_non_null(strstr(error.text, o.path));
+    assert_non_null(
+        strstr(error.text, "has format 1, expected 2 (to start afresh, remove the file"));
+    assert_int_equal(process_dir_entries(*state), 1);
+    free(bytes);
+}
+
 static void any_damaged_byte_of_the_parameters_is_found(void **state)
 {
     struct image image;
@@ -258,6 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         IN_DIR(any_damaged_byte_of_the_fixed_header_is_found),
+        IN_DIR(a_file_of_weir_0_1_is_refused_by_its_format),
         IN_DIR(any_damaged_byte_of_the_parameters_is_found),
         IN_DIR(a_file_of_another_size_is_refused),
         IN_DIR(what_was_never_a_weir_file_is_refused),

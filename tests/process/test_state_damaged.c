@@ -114,6 +114,22 @@ static void a_file_of_another_version_is_moved_aside(void **state)
     free(path);
 }
 
+/* Its keys are not lost: the file is there, unchanged, beside the new one. */
+static void a_file_of_weir_0_1_is_moved_aside_unchanged(void **state)
+{
+    struct state_world *w = *state;
+    char bad[4200];
+    char *path = make(w);
+    size_t size;
+    unsigned char *bytes = process_read(WEIR_SOURCE_DIR "/tests/process/format1.weir", &size);
+    put_bytes(path, bytes, size);
+    assert_aside(w, "format 1, expected 2");
+    (void)snprintf(bad, sizeof bad, "%s.bad", path);
+    assert_true(process_same(bad, bytes, size));
+    free(bytes);
+    free(path);
+}
+
 static void damaged_parameters_move_the_file_aside(void **state)
 {
     struct state_world *w = *state;
@@ -251,6 +267,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(any_flipped_bit_of_the_fixed_header_moves_the_file_aside),
         TEST(a_file_of_another_version_is_moved_aside),
+        TEST(a_file_of_weir_0_1_is_moved_aside_unchanged),
         TEST(damaged_parameters_move_the_file_aside),
         TEST(a_file_cut_short_at_any_page_is_moved_aside),
         TEST(what_is_no_file_of_ours_is_moved_aside),

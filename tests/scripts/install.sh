@@ -144,6 +144,8 @@ LD_LIBRARY_PATH='' runs "$dir/app/build/rules_static" "CMake, weir::rules_static
 LD_LIBRARY_PATH='' runs "$dir/app/build/redis_static" "CMake, weir::redis_static"
 if [ -x "$WEIR_BUILD_DIR/weir" ]; then
     [ -x "$prefix/bin/weir" ] || { echo "the program was not installed" >&2; exit 1; }
+    LD_LIBRARY_PATH='' "$prefix/bin/weir" bench load --help | grep -q '^usage: weir-bench load ' ||
+        { echo "weir bench load does not run the installed weir-bench" >&2; exit 1; }
     for page in man1/weir.1 man5/weir.yaml.5 man3/weir.3 man3/weir_rules.3 man3/weir_fleet.3; do
         [ -s "$prefix/share/man/$page" ] || { echo "$page was not installed" >&2; exit 1; }
     done

@@ -222,4 +222,5 @@ const struct cli_command cli_ask = {"ask",
                                     &defaults,
                                     sizeof defaults,
                                     run,
-                                    NULL};
+                                    NULL,
+                                    false};

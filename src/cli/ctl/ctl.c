@@ -150,6 +150,13 @@ static int run(const struct cli_given *given, void *settings)
 
 static const struct ctl defaults = {.units = 1, .minutes = ADMIN_MINUTES_DEFAULT};
 
-const struct cli_command cli_ctl = {"ctl",           "COMMAND...", "operate a running server",
-                                    options,         CTL_OPTIONS,  &defaults,
-                                    sizeof defaults, run,          word_at};
+const struct cli_command cli_ctl = {"ctl",
+                                    "COMMAND...",
+                                    "operate a running server",
+                                    options,
+                                    CTL_OPTIONS,
+                                    &defaults,
+                                    sizeof defaults,
+                                    run,
+                                    word_at,
+                                    false};

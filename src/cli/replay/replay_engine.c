@@ -5,9 +5,9 @@
 
 #include "base/error.h"
 #include "base/maths.h"
+#include "cli/replay/replay_clients.h"
+#include "cli/replay/stepped_bucket.h"
 #include "limit/plan.h"
-#include "replay/clients.h"
-#include "replay/stepped_bucket.h"
 
 struct replay_engine {
     struct replay_limit limit;

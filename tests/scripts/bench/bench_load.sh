@@ -1,7 +1,7 @@
 #!/bin/sh
 # `weir bench load` against `weir serve`, RESP, HTTP and gRPC: one JSON object, a table, every request counted once; bad arguments
-# are refused with a word of what was expected; progress on a terminal; what was counted until the server went away. Times are
-# not judged here.
+# are refused with a word of what was expected; progress on a terminal; what was counted until the server went away; and which
+# weir-bench it runs. Times are not judged here.
 # test-timeout: 60
 set -eu
 export LC_ALL=C
@@ -67,7 +67,7 @@ refused() {
     rc=0
     load "$@" >/dev/null 2>"$dir/error" || rc=$?
     [ "$rc" = 2 ] || die "weir bench load $*: exit $rc instead of 2"
-    grep -q '^weir bench load: .*\(expected\|unknown\)' "$dir/error" || die "weir bench load $*: $(cat "$dir/error")"
+    grep -q '^weir-bench load: .*\(expected\|unknown\)' "$dir/error" || die "weir bench load $*: $(cat "$dir/error")"
 }
 refused
 refused --resp "$resp" --http "$http"
@@ -105,9 +105,26 @@ pid=
 rc=0
 wait "$loading" || rc=$?
 [ "$rc" = 1 ] || die "the server went away: exit $rc instead of 1"
-grep -q "^weir bench load: $resp: .*; the counts are those until then" "$dir/error" || die "what is told: $(cat "$dir/error")"
+grep -q "^weir-bench load: $resp: .*; the counts are those until then" "$dir/error" || die "what is told: $(cat "$dir/error")"
 { [ "$(value allowed)" = 3 ] && [ "$(value replies)" -gt 3 ]; } || die "the counts are lost: $(cat "$dir/load.json")"
 rc=0
 load --resp "$resp" --json >"$dir/load.json" 2>"$dir/error" || rc=$?
 { [ "$rc" = 1 ] && [ ! -s "$dir/load.json" ]; } || die "counts of a server that was never there: $(cat "$dir/load.json")"
+
+# weir-bench is beside the program, through links too, or in the PATH; otherwise it is said where to get it.
+mkdir "$dir/alone" "$dir/links"
+cp "$weir" "$dir/alone/weir"
+ln -s "$weir" "$dir/links/weir"
+from() { rc=0; timeout 30 env PATH="$1" "$2" bench load --resp 127.0.0.1:1 --requests 1 >"$dir/out" 2>"$dir/err" </dev/null || rc=$?; }
+from "$PATH" "$dir/links/weir"
+grep -q '^weir-bench load: 127.0.0.1:1: ' "$dir/err" || die "through a link: exit $rc"
+from "$WEIR_BUILD_DIR:$PATH" "$dir/alone/weir"
+grep -q '^weir-bench load: 127.0.0.1:1: ' "$dir/err" || die "in the PATH: exit $rc"
+from /nowhere "$dir/alone/weir"
+{ [ "$rc" = 1 ] && grep -q '^weir bench load: found no program weir-bench, expected one beside weir or in the PATH; ' "$dir/err"; } ||
+    die "without weir-bench: exit $rc"
+: >"$dir/alone/weir-bench"
+from "$WEIR_BUILD_DIR:$PATH" "$dir/alone/weir"
+{ [ "$rc" = 1 ] && grep -q '^weir bench load: cannot run weir-bench: Permission denied' "$dir/err"; } || die "one that cannot be run: exit $rc"
+"$weir" help bench load </dev/null | grep -q '^usage: weir-bench load ' || die "weir help bench load"
 echo "ok"

@@ -1,5 +1,5 @@
 /* The load generator against a server: a real one, and one that stops for a moment. */
-#include "cli/load/load.h"
+#include "load/load.h"
 #include "support/server/server_client.h"
 #include "support/server/server_memory.h"
 #include "support/engine/unit_limiter.h"

@@ -129,6 +129,17 @@ static void behind_two_dashes_everything_is_an_operand(void **state)
     assert_string_equal(given.operands[2], "--");
 }
 
+static void words_for_another_program_are_not_read(void **state)
+{
+    static const struct cli_command verbatim = {"verbatim", "[WORD...]", "run", .run = run,
+                                                .verbatim = true};
+    READ(verbatim, CLI_END, "", "--help", "--", "-x");
+    assert_int_equal(given.count, 3);
+    assert_string_equal(given.operands[0], "--help");
+    assert_string_equal(given.operands[1], "--");
+    assert_string_equal(given.operands[2], "-x");
+}
+
 static void no_arguments_are_the_end(void **state)
 {
     expect_read(&command, (char *[]){"this", NULL}, CLI_END, "");
@@ -296,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_value_may_be_empty_or_look_like_an_option),
         cmocka_unit_test(what_is_no_option_is_an_operand_also_a_single_dash_and_nothing),
         cmocka_unit_test(behind_two_dashes_everything_is_an_operand),
+        cmocka_unit_test(words_for_another_program_are_not_read),
         cmocka_unit_test(no_arguments_are_the_end),
         cmocka_unit_test(a_misspelt_option_is_answered_with_a_suggestion),
         cmocka_unit_test(another_option_is_answered_with_where_they_are_listed),

@@ -142,6 +142,71 @@ static void a_random_stream_is_decided_as_the_textbook_says(void **state)
     }
 }
 
+static struct replay_engine *stepped(int64_t capacity, int64_t window)
+{
+    return create(
+        &(struct replay_limit){.capacity = capacity, .window = window, .unit_ns = WEIR_SECOND});
+}
+
+static void a_client_starts_full_at_its_first_request(void **state)
+{
+    struct replay_engine *e = stepped(3, 60);
+    char client[32];
+    for (int64_t first = -1000; first <= 1000; first += 500) {
+        snprintf(client, sizeof client, "%" PRId64, first);
+        for (int i = 0; i < 5; i++) {
+            assert_int_equal(decide(e, client, first, 1).allow, i < 3);
+        }
+        assert_false(decide(e, client, first + 19, 1).allow);
+        assert_true(decide(e, client, first + 20, 1).allow);
+        assert_false(decide(e, client, first + 20, 1).allow);
+    }
+    assert_int_equal(replay_engine_clients(e), 5);
+    replay_engine_destroy(e);
+}
+
+static void capacity_0_denies_everything(void **state)
+{
+    struct replay_engine *e = stepped(0, 60);
+    assert_false(decide(e, "k", 0, 1).allow);
+    assert_false(decide(e, "k", INT64_MAX, 1).allow);
+    replay_engine_destroy(e);
+}
+
+static void window_0_never_refills(void **state)
+{
+    struct replay_engine *e = stepped(2, 0);
+    assert_true(decide(e, "k", 0, 1).allow);
+    assert_true(decide(e, "k", 1000, 1).allow);
+    assert_false(decide(e, "k", INT64_MAX, 1).allow);
+    replay_engine_destroy(e);
+}
+
+static void a_decreasing_time_refills_nothing(void **state)
+{
+    struct replay_engine *e = stepped(1, 10);
+    assert_true(decide(e, "k", 100, 1).allow);
+    assert_false(decide(e, "k", 50, 1).allow);
+    assert_false(decide(e, "k", INT64_MIN, 1).allow);
+    assert_false(decide(e, "k", 109, 1).allow);
+    assert_true(decide(e, "k", 110, 1).allow);
+    replay_engine_destroy(e);
+}
+
+static void extreme_numbers_do_not_overflow(void **state)
+{
+    static const int64_t odd[] = {0, 1, 2, INT32_MAX, INT64_MAX - 1, INT64_MAX};
+    static const int64_t times[] = {INT64_MIN, -1, 0, 1, INT64_MAX, INT64_MIN, INT64_MAX};
+    for (int i = 0; i < 36; i++) {
+        struct replay_engine *e = stepped(odd[i / 6], odd[i % 6]);
+        for (int j = 0; j < 7; j++) {
+            bool allowed = decide(e, "k", times[j], 1).allow;
+            assert_true(odd[i / 6] != 0 || !allowed);
+        }
+        replay_engine_destroy(e);
+    }
+}
+
 /* ---- the algorithms of the library ---- */
 
 struct both {
@@ -480,6 +545,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_random_stream_is_decided_as_the_textbook_says),
+        cmocka_unit_test(a_client_starts_full_at_its_first_request),
+        cmocka_unit_test(capacity_0_denies_everything),
+        cmocka_unit_test(window_0_never_refills),
+        cmocka_unit_test(a_decreasing_time_refills_nothing),
+        cmocka_unit_test(extreme_numbers_do_not_overflow),
         cmocka_unit_test(every_algorithm_decides_as_weir_check_at),
         cmocka_unit_test(after_a_time_that_goes_back_the_retry_is_true),
         cmocka_unit_test(no_client_is_forgotten_however_many_come),

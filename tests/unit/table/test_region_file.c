@@ -234,14 +234,15 @@ static void a_file_of_another_version_is_refused(void **state)
     size_t size;
     unsigned char *bytes = unit_read_file(path, &size);
     struct region_fixed *fixed = (struct region_fixed *)(void *)bytes;
-    const uint32_t versions[] = {0, 3, 77, UINT32_MAX};
-    for (int i = 0; i < 4; i++) {
+    const uint32_t versions[] = {0, 1, 3, 77, UINT32_MAX};
+    for (int i = 0; i < 5; i++) {
         char found[32];
         fixed->version = versions[i];
         fixed->check = region_check(fixed, sizeof *fixed);
         unit_write_file(path, bytes, size);
         (void)snprintf(found, sizeof found, "format %u", versions[i]);
-        assert_refused_untouched(WEIR_EVERSION, found, "expected 2");
+        assert_refused_untouched(WEIR_EVERSION, found,
+                                 "expected 2 (to start afresh, remove the file");
     }
     free(bytes);
 }
