@@ -21,7 +21,7 @@
 
 const char *const log_level_names[] = {"audit", "error", "warning", "info", "debug", NULL};
 
-struct line {
+struct log_line {
     size_t len;
     size_t most;
     bool full;
@@ -56,7 +56,7 @@ static struct {
     struct hash_secret secret;
 } log_state = {.level = LEVEL_INFO, .fd = STDERR_FILENO};
 
-static void put(struct line *line, const char *at, size_t len)
+static void put(struct log_line *line, const char *at, size_t len)
 {
     if (line->full || len > line->most - line->len) {
         line->full = true;
@@ -66,7 +66,7 @@ static void put(struct line *line, const char *at, size_t len)
     line->len += len;
 }
 
-static void put_string(struct line *line, const char *string)
+static void put_string(struct log_line *line, const char *string)
 {
     put(line, string, strlen(string));
 }
@@ -94,7 +94,8 @@ static size_t next_escaped(struct text *value, escape_fn escape, char out[ESCAPE
  * Writes a value, cut where it would be longer than a value may be. `mark` follows a value that has
  * been cut already.
  */
-static void put_escaped(struct line *line, struct text value, const char *mark, escape_fn escape)
+static void put_escaped(struct log_line *line, struct text value, const char *mark,
+                        escape_fn escape)
 {
     size_t written = 0;
     while (value.len > 0) {
@@ -200,7 +201,7 @@ static const struct format formats[] = {
                      "\":", "}\n", escape_json, escape_json, true},
 };
 
-static void put_begin(struct line *line, const struct format *format, const char *time,
+static void put_begin(struct log_line *line, const struct format *format, const char *time,
                       const char *level, const char *message)
 {
     put_string(line, format->time);
@@ -212,7 +213,7 @@ static void put_begin(struct line *line, const struct format *format, const char
     put_string(line, format->fields);
 }
 
-static void put_value(struct line *line, const struct format *format, struct text value,
+static void put_value(struct log_line *line, const struct format *format, struct text value,
                       const char *mark)
 {
     const char *quote = format->quotes || !is_plain(value) ? "\"" : "";
@@ -221,7 +222,7 @@ static void put_value(struct line *line, const struct format *format, struct tex
     put_string(line, quote);
 }
 
-static void put_count(struct line *line, int64_t count)
+static void put_count(struct log_line *line, int64_t count)
 {
     char digits[DIGITS_MAX];
     put_string(line, count < 0 ? "-" : "");
@@ -229,7 +230,7 @@ static void put_count(struct line *line, int64_t count)
 }
 
 /* Writes the beginning of a key, in whole characters. */
-static void put_cut_key(struct line *line, const struct format *format, struct text key)
+static void put_cut_key(struct log_line *line, const struct format *format, struct text key)
 {
     size_t n = key.len;
     if (n > LOG_KEY_BYTES) {
@@ -244,7 +245,7 @@ static void put_cut_key(struct line *line, const struct format *format, struct t
  * Writes a hash that is the same for the same key as long as the process runs, and that other
  * processes cannot compute.
  */
-static void put_hashed_key(struct line *line, const struct format *format, struct text key)
+static void put_hashed_key(struct log_line *line, const struct format *format, struct text key)
 {
     char digits[DIGITS_MAX] = "?";
     size_t n = 1;
@@ -255,7 +256,8 @@ static void put_hashed_key(struct line *line, const struct format *format, struc
     put_value(line, format, (struct text){digits, n}, "");
 }
 
-static void put_field(struct line *line, const struct format *format, const struct log_field *field)
+static void put_field(struct log_line *line, const struct format *format,
+                      const struct log_field *field)
 {
     put_string(line, format->name);
     put_string(line, field->name);
@@ -275,7 +277,7 @@ static void put_field(struct line *line, const struct format *format, const stru
 }
 
 /* Writes the fields. One that does not fit is left out as a whole; returns how many were. */
-static int64_t put_fields(struct line *line, const struct format *format,
+static int64_t put_fields(struct log_line *line, const struct format *format,
                           const struct log_field *fields, size_t count)
 {
     int64_t left_out = 0;
@@ -306,7 +308,7 @@ static bool is_read(bool lost)
  * Writes the line at once. If a write is cut short, which happens with full pipes and disks, writes
  * the rest.
  */
-static bool write_line(const struct line *line)
+static bool write_line(const struct log_line *line)
 {
     for (size_t done = 0; done < line->len;) {
         ssize_t n = write(log_state.fd, line->at + done, line->len - done);
@@ -356,7 +358,7 @@ void log_event(enum log_level level, const char *message, const struct log_field
     int number = errno;
     const struct format *format = &formats[log_state.format];
     uint64_t lost = load_relaxed(&log_state.lost);
-    struct line line = {.most = LOG_LINE_BYTES - TAIL_BYTES};
+    struct log_line line = {.most = LOG_LINE_BYTES - TAIL_BYTES};
     char time[DIGITS_TIME_MAX];
     digits_time(clock_unix_ns(), time);
     put_begin(&line, format, time, log_level_names[level], message);

@@ -22,7 +22,7 @@
 #define STAYS (2 * WEIR_SECOND)
 #define NO_NODE UINT16_MAX
 
-struct node {
+struct cluster_node {
     struct client_link *link; /* NULL: this entry is free */
     unsigned slots;
 };
@@ -36,7 +36,7 @@ struct topology {
     unsigned tries;  /* answers in a row without a map whose primaries can all be reached */
     uint64_t ask_ns;
     size_t count; /* entries of `nodes` that were ever used */
-    struct node nodes[CLIENT_LINKS_MAX];
+    struct cluster_node nodes[CLIENT_LINKS_MAX];
     uint16_t owner[SLOTS];
     uint16_t next[SLOTS]; /* a map that is being read */
 };
@@ -74,7 +74,7 @@ static unsigned node_at(struct topology *t, struct text host, unsigned port,
     if (link != NULL && place == NO_NODE) {
         place = free_place(t);
         if (place != NO_NODE) {
-            t->nodes[place] = (struct node){.link = link};
+            t->nodes[place] = (struct cluster_node){.link = link};
         }
     }
     if (place != NO_NODE && t->known && t->nodes[place].slots == 0) {

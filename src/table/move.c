@@ -19,7 +19,7 @@
 /* 2 lines, the other lines of their 8 residents, and so on. */
 #define NODES_MAX (2 + 8 + 32 + 128)
 
-struct node {
+struct move_node {
     uint64_t line;
     uint64_t tag;  /* the resident that would move into `line` */
     unsigned from; /* the node from whose line it would move */
@@ -28,7 +28,7 @@ struct node {
 };
 
 struct search {
-    struct node node[NODES_MAX];
+    struct move_node node[NODES_MAX];
     unsigned count;
 };
 
@@ -36,7 +36,7 @@ static void add_node(struct search *s, uint64_t line, uint64_t tag, unsigned fro
 {
     if (s->count < NODES_MAX) {
         unsigned depth = tag == 0 ? 0 : s->node[from].depth + 1;
-        s->node[s->count++] = (struct node){line, tag, from, slot, depth};
+        s->node[s->count++] = (struct move_node){line, tag, from, slot, depth};
     }
 }
 
@@ -83,7 +83,7 @@ static bool follow(const struct table *t, const struct search *s, unsigned end, 
                    struct claim *claim)
 {
     while (s->node[end].tag != 0) {
-        const struct node *n = &s->node[end];
+        const struct move_node *n = &s->node[end];
         struct pair *from = &t->lines[s->node[n->from].line].slot[n->slot];
         if (!move(t, from, n->tag, &t->lines[n->line], held_tag)) {
             /* Another thread was faster. The residents that were moved are in valid places. */

@@ -7,7 +7,7 @@
 
 /* ---- what both have in common ---- */
 
-struct reading {
+struct message_reading {
     llhttp_t llhttp;
     struct http_request *request; /* one of the two is read; the other is NULL */
     struct http_response *response;
@@ -15,7 +15,7 @@ struct reading {
     bool complete;
 };
 
-static struct reading *reading_of(llhttp_t *llhttp)
+static struct message_reading *reading_of(llhttp_t *llhttp)
 {
     return llhttp->data;
 }
@@ -26,7 +26,7 @@ static int on_complete(llhttp_t *llhttp)
     return HPE_PAUSED;
 }
 
-static llhttp_errno_t execute(struct reading *r, const llhttp_settings_t *settings,
+static llhttp_errno_t execute(struct message_reading *r, const llhttp_settings_t *settings,
                               struct text input)
 {
     llhttp_init(&r->llhttp, r->request != NULL ? HTTP_REQUEST : HTTP_RESPONSE, settings);
@@ -239,7 +239,7 @@ static bool is_usual(struct text input)
 }
 
 /* Lets llhttp read the input, with POST in place of a method that is not usual. */
-static void read_with(struct reading *r, struct text input)
+static void read_with(struct message_reading *r, struct text input)
 {
     if (is_usual(input)) {
         (void)execute(r, &request_settings, input);
@@ -258,7 +258,7 @@ static void read_with(struct reading *r, struct text input)
 /* Reads a request whose head is complete. */
 static int read_request(struct text input, struct http_request *out)
 {
-    struct reading r = {.request = out};
+    struct message_reading r = {.request = out};
     read_with(&r, input);
     if (out->status != 0) {
         return HTTP_BAD;
@@ -334,7 +334,7 @@ struct text http_value(const struct http_request *request, const char *lower)
 static const char response_too_long[] = "the answer is longer than 8 MiB";
 
 /* Returns 0 to go on, or -1 and the complaint if the body is too long. */
-static int bound_response(struct reading *r, bool too_long)
+static int bound_response(struct message_reading *r, bool too_long)
 {
     r->response->complaint = too_long ? response_too_long : NULL;
     return too_long ? -1 : 0;
@@ -342,7 +342,7 @@ static int bound_response(struct reading *r, bool too_long)
 
 static int on_response_head(llhttp_t *llhttp)
 {
-    struct reading *r = reading_of(llhttp);
+    struct message_reading *r = reading_of(llhttp);
     r->in_body = true;
     r->response->status = llhttp->status_code;
     return bound_response(r, (llhttp->flags & F_CONTENT_LENGTH) != 0 &&
@@ -351,7 +351,7 @@ static int on_response_head(llhttp_t *llhttp)
 
 static int on_response_body(llhttp_t *llhttp, const char *at, size_t len)
 {
-    struct reading *r = reading_of(llhttp);
+    struct message_reading *r = reading_of(llhttp);
     if ((llhttp->flags & F_CHUNKED) == 0) { /* a body in one piece is not copied */
         r->response->body = (struct text){at, len};
         return bound_response(r, len > HTTP_RESPONSE_BODY_MAX);
@@ -391,7 +391,7 @@ static int bad_response(struct http_response *out, const char *complaint)
 }
 
 /* Handles an incomplete response. */
-static int more(const struct reading *r, struct text input, bool ended)
+static int more(const struct message_reading *r, struct text input, bool ended)
 {
     struct http_response *out = r->response;
     if (!r->in_body && input.len >= HTTP_RESPONSE_HEAD_MAX) {
@@ -413,7 +413,7 @@ static int more(const struct reading *r, struct text input, bool ended)
 
 int http_response_parse(struct text input, bool ended, struct http_response *out)
 {
-    struct reading r = {.response = out};
+    struct message_reading r = {.response = out};
     clear_response(out);
     llhttp_errno_t e = execute(&r, &response_settings, input);
     if (ended && e == HPE_OK) {

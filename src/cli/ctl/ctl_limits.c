@@ -72,7 +72,7 @@ static void put_limit(struct grid *g, const json_t *limit, bool fleet)
 }
 
 /* A limit, and its place in the server's list, which has the order of the rule file. */
-struct ranked {
+struct limit_by_denials {
     const json_t *limit;
     size_t place;
 };
@@ -82,8 +82,8 @@ struct ranked {
 static int by_denied(const void *a, const void *b)
 {
     static const char *const rates[] = {"denied_rate", "decided_rate"};
-    const struct ranked *one = a;
-    const struct ranked *two = b;
+    const struct limit_by_denials *one = a;
+    const struct limit_by_denials *two = b;
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         double x = json_number(one->limit, rates[i]);
         double y = json_number(two->limit, rates[i]);
@@ -98,9 +98,9 @@ static int by_denied(const void *a, const void *b)
 static void put_limits(struct grid *g, const json_t *limits, bool fleet)
 {
     size_t n = json_array_size(limits);
-    struct ranked *ranked = calloc(n + 1, sizeof *ranked);
+    struct limit_by_denials *ranked = calloc(n + 1, sizeof *ranked);
     for (size_t i = 0; ranked != NULL && i < n; i++) {
-        ranked[i] = (struct ranked){json_array_get(limits, i), i};
+        ranked[i] = (struct limit_by_denials){json_array_get(limits, i), i};
     }
     if (ranked != NULL) {
         qsort(ranked, n, sizeof *ranked, by_denied);

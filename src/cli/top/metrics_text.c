@@ -39,7 +39,7 @@ static bool next_label(struct text *rest, struct text *name, struct text *value)
     return true;
 }
 
-static bool read_line(struct text line, struct metric *m)
+static bool read_line(struct text line, struct metric_sample *m)
 {
     m->name = text_before(text_before(line, '{'), ' ');
     m->labels = (struct text){"", 0};
@@ -57,7 +57,7 @@ static bool read_line(struct text line, struct metric *m)
     return m->name.len > 0 && line.at[0] != '#' && read_number(text_trim(rest), &m->value);
 }
 
-bool metric_next(struct text *rest, struct metric *metric)
+bool metric_next(struct text *rest, struct metric_sample *metric)
 {
     while (rest->len > 0) {
         if (read_line(text_cut(rest, '\n'), metric)) {
@@ -67,7 +67,7 @@ bool metric_next(struct text *rest, struct metric *metric)
     return false;
 }
 
-bool metric_label(const struct metric *metric, const char *name, struct text *value)
+bool metric_label(const struct metric_sample *metric, const char *name, struct text *value)
 {
     struct text rest = metric->labels;
     struct text found;
@@ -90,7 +90,7 @@ void metric_histogram_put(struct metric_histogram *h, double bound, double total
     }
 }
 
-void metric_histogram_read(struct metric_histogram *h, const struct metric *metric)
+void metric_histogram_read(struct metric_histogram *h, const struct metric_sample *metric)
 {
     struct text text;
     double bound;

@@ -56,7 +56,7 @@ json_t *top_quantile(const struct metric_histogram *before, const struct metric_
 
 /* ---- top_store.c ---- */
 
-void top_store_read(struct top_sample *sample, const struct metric *m);
+void top_store_read(struct top_sample *sample, const struct metric_sample *m);
 /*
  * Returns the report of the store; null: there is no fleet. `degraded`: degraded decisions of
  * all limits per second.

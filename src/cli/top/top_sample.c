@@ -3,7 +3,7 @@
 
 /* ---- durations ---- */
 
-static void read_duration(struct top_sample *sample, const struct metric *m)
+static void read_duration(struct top_sample *sample, const struct metric_sample *m)
 {
     struct text listener;
     for (unsigned i = 0; metric_label(m, "listener", &listener) && i < PROTOCOLS; i++) {
@@ -15,7 +15,7 @@ static void read_duration(struct top_sample *sample, const struct metric *m)
 
 void top_sample_read_metrics(struct top_sample *sample, struct text metrics)
 {
-    struct metric m;
+    struct metric_sample m;
     while (metric_next(&metrics, &m)) {
         if (text_is(m.name, "weir_decision_duration_seconds_bucket")) {
             read_duration(sample, &m);

@@ -250,7 +250,7 @@ static struct node *make_name(struct conversion *c, struct place place)
 
 /* ---- rate_limit ---- */
 
-static const struct unit {
+static const struct envoy_unit {
     const char *word;
     const char *period; /* of weir */
 } units[] = {{"SECOND", "s"},  {"MINUTE", "min"},  {"HOUR", "h"},     {"DAY", "day"},
@@ -258,7 +258,7 @@ static const struct unit {
 
 #define UNITS (sizeof units / sizeof units[0])
 
-static const struct unit *read_unit(struct conversion *c, const struct node *rate)
+static const struct envoy_unit *read_unit(struct conversion *c, const struct node *rate)
 {
     const struct node *node = envoy_find(rate, "unit");
     size_t i = 0;
@@ -374,7 +374,7 @@ static void put_rate(struct conversion *c, const struct node *rate, struct node 
         put_text(c, limit, "algorithm", TEXT("fixed_window"));
         return;
     }
-    const struct unit *unit = read_unit(c, rate);
+    const struct envoy_unit *unit = read_unit(c, rate);
     uint64_t count = unit != NULL ? read_count(c, rate) : 0;
     if (unit == NULL) {
         put_text(c, limit, "rate", TEXT("0/s")); /* so that nothing else complains of it */

@@ -125,7 +125,7 @@ struct overrides {
     struct text_map *values; /* value -> number in settings */
 };
 
-struct key_part {
+struct key_attribute {
     struct texts alternatives; /* names of attributes; the first that is present is used */
 };
 
@@ -168,7 +168,7 @@ struct limit_config {
     struct text name;
     struct conditions when;
     struct list_config unless;
-    struct key_part key[CONFIG_KEY_PARTS_MAX];
+    struct key_attribute key[CONFIG_KEY_PARTS_MAX];
     size_t key_parts;
     struct texts key_written; /* the parts as in the file, for `config show` */
     int algorithm;            /* 0 only while it is read: the name is unknown */

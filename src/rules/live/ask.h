@@ -15,16 +15,17 @@ struct rules_waiter {
 };
 
 /* The counts that one question adds to the statistics. */
-struct tally {
+struct ask_counts {
     unsigned asked, unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
         shadow_failed;
     unsigned cost_unread; /* limits of an opaque request that took 1 unit; not in the statistics */
 };
 
 /* Adds the counts of a question, or of one of its stages, to the statistics. Inside the gate. */
-void rules_count(struct weir_rules *r, struct slot *slot, const struct tally *tally, bool bad);
+void rules_count(struct weir_rules *r, struct slot *slot, const struct ask_counts *counts,
+                 bool bad);
 
-/* The question is pending: waiter->done will be called; its answer and tally are not used. */
+/* The question is pending: waiter->done will be called; its answer and counts are not used. */
 #define RULES_PENDING 1
 
 struct rules_ask {
@@ -33,7 +34,7 @@ struct rules_ask {
     const struct request *request;
     uint64_t now_ns;
     const struct rules_waiter *waiter; /* NULL: the answer is needed at once */
-    struct tally *tally;
+    struct ask_counts *counts;
     struct weir_error *error;
 };
 

@@ -156,7 +156,7 @@ static inline bool part_denies(const struct call_part *part)
 }
 
 /* Finds the parts of all questions. Returns 0, or WEIR_E... with the reason. Inside the gate. */
-int call_gather(struct call *call, const struct ruleset *set, struct tally *tally,
+int call_gather(struct call *call, const struct ruleset *set, struct ask_counts *counts,
                 struct weir_error *error);
 
 /* Sets the statuses and the answer when all parts have answered. */

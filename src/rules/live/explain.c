@@ -273,7 +273,7 @@ int rules_explain(struct weir_rules *rules, const struct weir_rules_question *qu
 {
     struct weir_rules_question peek = *question;
     struct request request;
-    struct tally uncounted = {0};
+    struct ask_counts uncounted = {0};
     struct explaining e = {.tell = tell, .arg = arg};
     peek.mode = WEIR_PEEK;
     (void)pthread_mutex_lock(&rules->reload);

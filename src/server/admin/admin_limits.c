@@ -49,7 +49,7 @@ static bool is_there(const struct exchange *x, const char *name)
 
 /* ---- the live view ---- */
 
-struct listing {
+struct limits_listing {
     const struct worker *worker;
     const char *only; /* name of the limit to list; NULL: all */
     json_t *items;
@@ -129,7 +129,7 @@ static void put_rates(json_t *item, const struct limit_counts *found)
 
 static int list_one(void *arg, const struct weir_rules_limit *limit)
 {
-    struct listing *l = arg;
+    struct limits_listing *l = arg;
     if (l->only != NULL && strcmp(l->only, limit->name) != 0) {
         return 0;
     }
@@ -145,7 +145,7 @@ static int list_one(void *arg, const struct weir_rules_limit *limit)
 /* `messages`: what the rules said about a change; NULL: nothing was changed. */
 static void reply_limits(struct exchange *x, const char *only, int status, json_t *messages)
 {
-    struct listing l = {x->connection->worker, only, json_array()};
+    struct limits_listing l = {x->connection->worker, only, json_array()};
     int e = numbers_limits(x->server, list_one, &l);
     if (e == 0) {
         admin_reply_json(x, status,

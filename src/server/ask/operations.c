@@ -111,7 +111,7 @@ static int on_checked(struct key_ask *k, int error, const struct remote_answer *
     return error;
 }
 
-struct check {
+struct check_request {
     int verb;
     uint64_t cost; /* 0: the limit's own */
     uint64_t max_wait_ns;
@@ -120,7 +120,7 @@ struct check {
 
 static int begin_check(struct key_ask *k)
 {
-    const struct check *c = k->data;
+    const struct check_request *c = k->data;
     uint64_t cost;
     int e = key_cost(k, c->cost, &cost, c->error);
     return e != 0 ? e : key_ask(k, c->verb, cost, c->max_wait_ns, on_checked);
@@ -129,10 +129,10 @@ static int begin_check(struct key_ask *k)
 static int run_check(struct asker *asker, enum operation operation, const struct ask *ask,
                      struct answer *answer, struct weir_error *error)
 {
-    struct check check = {.verb = operation_rows[operation].verb,
-                          .cost = ask->number[ASK_COST],
-                          .max_wait_ns = ask->number[ASK_MAX_WAIT] * WEIR_MILLISECOND,
-                          .error = error};
+    struct check_request check = {.verb = operation_rows[operation].verb,
+                                  .cost = ask->number[ASK_COST],
+                                  .max_wait_ns = ask->number[ASK_MAX_WAIT] * WEIR_MILLISECOND,
+                                  .error = error};
     int e = check_shape(ask, error);
     if (e != 0) {
         return e;

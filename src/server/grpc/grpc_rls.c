@@ -16,20 +16,20 @@ enum { ENTRY_KEY = 1, ENTRY_VALUE };
 enum { OVERRIDE_REQUESTS = 1, OVERRIDE_UNIT };
 enum { UINT64_VALUE = 1 };
 
-struct reading {
+struct rls_message {
     struct arena *memory;
     struct rls_ask *ask;
     struct weir_error *error;
 };
 
-static int malformed(const struct reading *r)
+static int malformed(const struct rls_message *r)
 {
     return fail(r->error, WEIR_EINVAL, "the message is malformed");
 }
 
 /* Takes any bytes: Envoy sends what its clients have written into header fields. */
-static int read_string(const struct reading *r, const struct protobuf_field *f, const char *name,
-                       struct text *to)
+static int read_string(const struct rls_message *r, const struct protobuf_field *f,
+                       const char *name, struct text *to)
 {
     if (f->type != PROTOBUF_BYTES) {
         return fail(r->error, WEIR_EINVAL, "%s: expected a string", name);
@@ -38,7 +38,7 @@ static int read_string(const struct reading *r, const struct protobuf_field *f, 
     return 0;
 }
 
-static int read_entry(const struct reading *r, struct text message, struct rls_descriptor *d)
+static int read_entry(const struct rls_message *r, struct text message, struct rls_descriptor *d)
 {
     struct rls_entry entry = {{"", 0}, {"", 0}};
     struct protobuf_field f;
@@ -57,7 +57,7 @@ static int read_entry(const struct reading *r, struct text message, struct rls_d
     return e;
 }
 
-static int read_override(const struct reading *r, struct text message, struct rls_descriptor *d)
+static int read_override(const struct rls_message *r, struct text message, struct rls_descriptor *d)
 {
     struct protobuf_field f;
     int more;
@@ -73,7 +73,7 @@ static int read_override(const struct reading *r, struct text message, struct rl
     return more == 0 ? 0 : malformed(r);
 }
 
-static int read_hits(const struct reading *r, struct text message, struct rls_descriptor *d)
+static int read_hits(const struct rls_message *r, struct text message, struct rls_descriptor *d)
 {
     struct protobuf_field f;
     int more;
@@ -86,7 +86,7 @@ static int read_hits(const struct reading *r, struct text message, struct rls_de
     return more == 0 ? 0 : malformed(r);
 }
 
-static int read_descriptor(const struct reading *r, struct text message)
+static int read_descriptor(const struct rls_message *r, struct text message)
 {
     struct rls_descriptor d = {0};
     struct protobuf_field f;
@@ -115,7 +115,7 @@ static int read_descriptor(const struct reading *r, struct text message)
     return e;
 }
 
-static int read_ask(const struct reading *r, struct text message)
+static int read_ask(const struct rls_message *r, struct text message)
 {
     struct protobuf_field f;
     int more;
@@ -268,7 +268,7 @@ static void run(struct grpc_call *call, struct text message)
     struct rls_ask ask;
     int e = WEIR_ENOMEM;
     if (p != NULL) {
-        e = read_ask(&(struct reading){&p->memory, &ask, &error}, message);
+        e = read_ask(&(struct rls_message){&p->memory, &ask, &error}, message);
         e = e != 0 ? e : rls_run(&asker, p, &ask, &error);
     }
     if (e == ANSWER_LATER) {

@@ -15,7 +15,7 @@
 
 /* ---- the request that is asked about ---- */
 
-enum part { METHOD, PATH, QUERY, HOST, PARTS };
+enum request_part { METHOD, PATH, QUERY, HOST, PARTS };
 
 struct auth_request {
     struct weir_rules_attribute attributes[4 + HTTP_FIELDS_MAX + QUERY_MAX];
@@ -86,8 +86,8 @@ static bool is_same_host(struct text a, struct text b)
 
 /* Takes a part of the request from the field `from`. It is an error if another field had
  * a different value. */
-static int take_part(struct auth_request *a, enum part part, struct text text, const char *from,
-                     struct weir_error *error)
+static int take_part(struct auth_request *a, enum request_part part, struct text text,
+                     const char *from, struct weir_error *error)
 {
     struct text before = a->parts[part].text;
     if (a->parts[part].from == NULL) {
@@ -139,7 +139,7 @@ static int take_uri(struct auth_request *a, struct text uri, const char *from,
 
 static const struct auth_source {
     const char *name;
-    enum part part; /* PATH: the field holds a URI */
+    enum request_part part; /* PATH: the field holds a URI */
 } sources[] = {
     {"x-forwarded-method", METHOD}, /* Traefik, Caddy */
     {"x-original-method", METHOD},  /* nginx, ingress-nginx */

@@ -15,27 +15,27 @@
 
 /* ---- requests ---- */
 
-struct reading {
+struct rls_body {
     struct arena *memory;
     struct weir_error *error;
 };
 
-typedef int (*member_fn)(const struct reading *r, struct text name, struct text value, void *to);
+typedef int (*member_fn)(const struct rls_body *r, struct text name, struct text value, void *to);
 
-static int unexpected(const struct reading *r, struct text name, struct text value,
+static int unexpected(const struct rls_body *r, struct text name, struct text value,
                       const char *expected)
 {
     return http_json_bad(r->error, name, value, expected);
 }
 
-static int unknown(const struct reading *r, struct text name, const char *expected)
+static int unknown(const struct rls_body *r, struct text name, const char *expected)
 {
     return fail(r->error, WEIR_EINVAL, "found the member '%.*s', expected %s", TEXT_CUT(name, 64),
                 expected);
 }
 
 /* Calls fn with each member of an object; names have no quotes. */
-static int read_object(const struct reading *r, struct text name, struct text value, member_fn fn,
+static int read_object(const struct rls_body *r, struct text name, struct text value, member_fn fn,
                        void *to)
 {
     struct text member;
@@ -51,7 +51,7 @@ static int read_object(const struct reading *r, struct text name, struct text va
 }
 
 /* Calls fn with each item of a list. */
-static int read_list(const struct reading *r, struct text name, struct text value, member_fn fn,
+static int read_list(const struct rls_body *r, struct text name, struct text value, member_fn fn,
                      void *to)
 {
     struct text item;
@@ -62,7 +62,7 @@ static int read_list(const struct reading *r, struct text name, struct text valu
     return e;
 }
 
-static int read_string(const struct reading *r, struct text name, struct text value,
+static int read_string(const struct rls_body *r, struct text name, struct text value,
                        struct text *to)
 {
     if (!jsontext_is(value, '"')) {
@@ -72,7 +72,7 @@ static int read_string(const struct reading *r, struct text name, struct text va
     return to->at == NULL ? WEIR_ENOMEM : 0;
 }
 
-static int read_number(const struct reading *r, struct text name, struct text value, uint64_t most,
+static int read_number(const struct rls_body *r, struct text name, struct text value, uint64_t most,
                        uint64_t *to)
 {
     bool good = false;
@@ -94,7 +94,8 @@ static bool named(struct text name, const char *camel, const char *snake)
     return text_is(name, camel) || text_is(name, snake);
 }
 
-static int read_entry_member(const struct reading *r, struct text name, struct text value, void *to)
+static int read_entry_member(const struct rls_body *r, struct text name, struct text value,
+                             void *to)
 {
     struct rls_entry *entry = to;
     return text_is(name, "key")     ? read_string(r, name, value, &entry->key)
@@ -102,7 +103,7 @@ static int read_entry_member(const struct reading *r, struct text name, struct t
                                     : unknown(r, name, "key or value");
 }
 
-static int read_entry(const struct reading *r, struct text name, struct text value, void *to)
+static int read_entry(const struct rls_body *r, struct text name, struct text value, void *to)
 {
     struct rls_descriptor *d = to;
     struct rls_entry entry = {{"", 0}, {"", 0}};
@@ -114,7 +115,7 @@ static int read_entry(const struct reading *r, struct text name, struct text val
     return e;
 }
 
-static int read_unit(const struct reading *r, struct text name, struct text value, uint64_t *unit)
+static int read_unit(const struct rls_body *r, struct text name, struct text value, uint64_t *unit)
 {
     struct text word = TEXT("");
     if (!jsontext_is(value, '"')) {
@@ -131,7 +132,7 @@ static int read_unit(const struct reading *r, struct text name, struct text valu
                : e;
 }
 
-static int read_override(const struct reading *r, struct text name, struct text value, void *to)
+static int read_override(const struct rls_body *r, struct text name, struct text value, void *to)
 {
     struct rls_descriptor *d = to;
     return named(name, "requestsPerUnit", "requests_per_unit")
@@ -140,7 +141,7 @@ static int read_override(const struct reading *r, struct text name, struct text 
                                    : unknown(r, name, "requestsPerUnit or unit");
 }
 
-static int read_descriptor_member(const struct reading *r, struct text name, struct text value,
+static int read_descriptor_member(const struct rls_body *r, struct text name, struct text value,
                                   void *to)
 {
     struct rls_descriptor *d = to;
@@ -162,7 +163,7 @@ static int read_descriptor_member(const struct reading *r, struct text name, str
     return unknown(r, name, "entries, limit, hitsAddend or isNegativeHits");
 }
 
-static int read_descriptor(const struct reading *r, struct text name, struct text value, void *to)
+static int read_descriptor(const struct rls_body *r, struct text name, struct text value, void *to)
 {
     struct rls_ask *ask = to;
     struct rls_descriptor d = {0};
@@ -174,7 +175,7 @@ static int read_descriptor(const struct reading *r, struct text name, struct tex
     return e;
 }
 
-static int read_member(const struct reading *r, struct text name, struct text value, void *to)
+static int read_member(const struct rls_body *r, struct text name, struct text value, void *to)
 {
     struct rls_ask *ask = to;
     return text_is(name, "domain")        ? read_string(r, name, value, &ask->domain)
@@ -303,7 +304,7 @@ static void run(struct exchange *x)
     struct text body;
     int e = p == NULL ? WEIR_ENOMEM : http_parse_json(x, VALUES_MAX, &body, &error);
     if (e == 0) {
-        struct reading r = {&p->memory, &error};
+        struct rls_body r = {&p->memory, &error};
         e = read_object(&r, TEXT("the body"), body, read_member, &ask);
         e = e != 0 ? e : rls_run(&asker, p, &ask, &error);
     }

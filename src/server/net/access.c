@@ -96,14 +96,14 @@ static void warn_of_length(const struct access *access, const char *where, unsig
 
 /* ---- reading ---- */
 
-struct reading {
+struct secrets_reading {
     const struct access *access;
     const char *name; /* where the secrets come from, for messages */
     enum role role;
     struct secrets *to;
 };
 
-static int add_secret(const struct reading *r, unsigned line, struct text secret,
+static int add_secret(const struct secrets_reading *r, unsigned line, struct text secret,
                       struct weir_error *error)
 {
     unsigned *count = &r->to->count[r->role];
@@ -125,7 +125,7 @@ static int add_secret(const struct reading *r, unsigned line, struct text secret
 
 /* Reads one secret from each line. A text without any is an error, because the
  * role would be open. */
-static int read_text(const struct reading *r, struct text text, struct weir_error *error)
+static int read_text(const struct secrets_reading *r, struct text text, struct weir_error *error)
 {
     unsigned before = r->to->count[r->role];
     int e = 0;
@@ -140,7 +140,7 @@ static int read_text(const struct reading *r, struct text text, struct weir_erro
     return e;
 }
 
-static int read_file(const struct reading *r, struct weir_error *error)
+static int read_file(const struct secrets_reading *r, struct weir_error *error)
 {
     struct arena arena = ARENA_INIT;
     struct text text = {"", 0};
@@ -158,7 +158,7 @@ static int read_sources(const struct access *access, struct secrets *to, struct 
 {
     int e = 0;
     for (int role = ROLE_CHECK; role < ROLES; role++) {
-        struct reading r = {access, access->from.file[role], (enum role)role, to};
+        struct secrets_reading r = {access, access->from.file[role], (enum role)role, to};
         if (e == 0 && access->from.file[role] != NULL) {
             e = read_file(&r, error);
         }
