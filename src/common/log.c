@@ -409,3 +409,18 @@ void log_limited_event(struct log_limit *limit, enum log_level level, const char
     }
     log_event(level, message, all, count);
 }
+
+bool log_once(uint64_t *told)
+{
+    return load_relaxed(told) == 0 && cas_u64(told, 0, 1);
+}
+
+bool log_again_after(unsigned looks, unsigned *pause, bool something)
+{
+    if (*pause > 0) {
+        (*pause)--;
+        return false;
+    }
+    *pause = something ? looks : 0;
+    return something;
+}

@@ -91,4 +91,14 @@ void log_limited_event(struct log_limit *limit, enum log_level level, const char
     log_limited_event((limit), (level), (message), (struct log_field[]){__VA_ARGS__},              \
                       sizeof((struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
 
+/* For a line that is written once. True for the first caller of all threads; *told is 0 at first. */
+bool log_once(uint64_t *told);
+
+/*
+ * For a state that one thread looks at again and again. Returns true if there is something to log
+ * and none of the last `looks` calls returned true. *pause, 0 at first, is how many calls of the
+ * pause are left.
+ */
+bool log_again_after(unsigned looks, unsigned *pause, bool something);
+
 #endif

@@ -73,9 +73,8 @@ static bool is_trusted(const struct server *server, const struct address *a)
 static void ignore(const struct exchange *x)
 {
     char text[ADDRESS_MAX];
-    uint64_t *told = &x->server->told_untrusted;
     count_own(&x->connection->worker->counts.forwarded_ignored, 1);
-    if (load_relaxed(told) == 0 && cas_u64(told, 0, 1)) {
+    if (log_once(&x->server->told_untrusted)) {
         LOG(LEVEL_WARNING, "a forwarded field was ignored because the peer is not a trusted proxy",
             LOG_STRING("from", address_print(&x->connection->peer, text)));
     }

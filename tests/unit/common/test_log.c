@@ -405,6 +405,27 @@ static void any_bytes_make_exactly_one_line_that_reads_back(void **state)
     }
 }
 
+static void a_line_that_is_written_once_is_due_once(void **state)
+{
+    uint64_t told = 0;
+    (void)state;
+    assert_true(log_once(&told));
+    assert_false(log_once(&told));
+    assert_false(log_once(&told));
+}
+
+static void a_line_about_a_state_is_due_again_after_as_many_looks_as_asked(void **state)
+{
+    unsigned pause = 0;
+    (void)state;
+    assert_false(log_again_after(2, &pause, false));
+    assert_true(log_again_after(2, &pause, true)); /* a look without news begins no pause */
+    assert_false(log_again_after(2, &pause, true));
+    assert_false(log_again_after(2, &pause, false)); /* ... and each one counts */
+    assert_false(log_again_after(2, &pause, false));
+    assert_true(log_again_after(2, &pause, true));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +446,8 @@ int main(void)
         cmocka_unit_test(a_limited_line_comes_once_in_a_second_with_the_count_of_the_others),
         cmocka_unit_test(a_place_may_ask_for_fewer_lines),
         cmocka_unit_test(a_limited_line_says_how_many_were_left_out),
+        cmocka_unit_test(a_line_that_is_written_once_is_due_once),
+        cmocka_unit_test(a_line_about_a_state_is_due_again_after_as_many_looks_as_asked),
         cmocka_unit_test(lines_of_several_threads_never_mix),
         cmocka_unit_test(any_bytes_make_exactly_one_line_that_reads_back),
     };
