@@ -1,5 +1,6 @@
 /* A call: it is made, waits for its link, is sent, and ends with its reply or without one. What
  * happens to a call that was refused is in resend.c. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/maths.h"
@@ -126,6 +127,7 @@ void link_put(struct client_link *link, struct pending_call *call, uint64_t now_
 static void leave_link(struct pending_call *call)
 {
     list_take(&call->node);
+    assert(call->link->waiting_bytes >= call->len);
     call->link->waiting_bytes -= call->len;
 }
 
@@ -261,6 +263,7 @@ void call_finish(struct client *c, struct pending_call *call, enum client_end en
         c->counts.took.sum_ns += took;
     }
     free(call);
+    assert(c->in_flight > 0); /* C1 */
     c->in_flight--;
     done(arg, end, reply, now_ns);
 }

@@ -1,5 +1,7 @@
 #include "server/ask/reservations_room.h"
 
+#include <assert.h>
+
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/maths.h"
@@ -30,6 +32,7 @@ static uint64_t take_of_all(struct room *room, uint32_t places)
         if (places > room->most - seen) {
             return UINT64_MAX;
         }
+        assert(seen <= room->most); /* R1 */
     } while (!cas_u64(&room->taken, seen, seen + places));
     return seen;
 }
@@ -96,5 +99,7 @@ void room_give(struct room *room, const struct room_share *share)
 {
     tally_subtract(room->shares, share->client, share->places);
     tally_subtract(room->shares, share->limit, share->places);
-    (void)fetch_sub(&room->taken, share->places);
+    uint64_t before = fetch_sub(&room->taken, share->places);
+    assert(before >= share->places);
+    (void)before;
 }

@@ -73,6 +73,7 @@ void connection_close(struct connection *c)
     connection_note_unsent(c); /* these replies will not be sent */
     connection_uncount(c);
     pending_abandon(c);
+    assert(c->row == TALLY_NONE && !c->streaming); /* nothing counts it, no list points to it */
     uv_close(&c->uv.handle, on_closed);
 }
 
@@ -142,6 +143,7 @@ static void on_written(uv_write_t *write, int status);
 /* Hands c->output to the loop. */
 static void write_output(struct connection *c)
 {
+    assert(!c->writing && !c->closing); /* one write at a time: it uses the bytes of `output` */
     struct text text = buffer_text(&c->output);
     uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
     c->writing = true;

@@ -133,6 +133,7 @@ void connection_uncount(struct connection *c)
     if (connection_is_client(c->protocol)) {
         (void)fetch_sub(&w->server->connections, 1);
     }
+    assert(w->counts.open[c->protocol->kind] > 0);
     count_own(&w->counts.open[c->protocol->kind], UINT64_MAX);
 }
 

@@ -1,5 +1,6 @@
 #include "server/net/tally.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -70,6 +71,7 @@ static uint32_t enter(struct tally *t, struct hash key)
     } else {
         return TALLY_NONE;
     }
+    assert(row < t->size);
     uint32_t *list = &t->lists[key.low % t->size];
     t->rows[row] = (struct row){key, 0, *list - 1};
     *list = row + 1;
@@ -105,6 +107,7 @@ uint32_t tally_add(struct tally *t, struct text key, uint32_t units, uint64_t mo
     }
     if (row != TALLY_NONE) {
         *count = t->rows[row].count += units;
+        assert(*count <= most);
     }
     (void)pthread_mutex_unlock(&t->lock);
     return row;
@@ -122,6 +125,7 @@ uint32_t tally_row(struct tally *t, struct text key)
 void tally_subtract(struct tally *t, uint32_t row, uint32_t units)
 {
     (void)pthread_mutex_lock(&t->lock);
+    assert(row < t->size && t->rows[row].count >= units);
     t->rows[row].count -= units;
     if (t->rows[row].count == 0) {
         leave(t, row);

@@ -1,5 +1,6 @@
 #include "server/sandbox/job.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "server/sandbox/sandboxes.h"
@@ -91,9 +92,11 @@ static void take_turn(struct sandboxes *s, struct job *job)
 static void leave(struct sandboxes *s, const struct job *job)
 {
     if (!is_of_demo(job)) {
+        assert(s->jobs > 0);
         s->jobs--;
         return;
     }
+    assert(s->turn == job); /* J4: one after another */
     s->turn = job->next;
     if (s->turn != NULL) {
         run(s->turn);

@@ -1,5 +1,6 @@
 #include "server/sandbox/sandboxes.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -125,6 +126,7 @@ struct sandbox *sandboxes_find(struct sandboxes *sandboxes, enum sandbox_pool po
 
 void sandbox_rest(struct sandbox *sandbox, uint64_t now_ms)
 {
+    assert(sandbox->used && sandbox->busy); /* S2: it was not freed meanwhile */
     sandbox->busy = false;
     sandbox->touched_ms = now_ms;
     if (sandbox->doomed) {
