@@ -90,7 +90,7 @@ struct exchange_socket {
  * Sends all bytes, or as many as the server takes: a server that refuses a request does not read
  * it to its end, and its answer says why. Returns false, with errno, when the time is over.
  */
-static bool send_bytes(const struct exchange_socket *l, struct text bytes)
+static bool send_bytes(const struct exchange_socket *l, struct weir_text bytes)
 {
     while (bytes.len > 0) {
         ssize_t n = send(l->fd, bytes.at, bytes.len, MSG_NOSIGNAL);
@@ -132,8 +132,8 @@ static int flush(struct exchange_socket *l, struct weir_error *error)
 }
 
 /* Gives the session bytes that have come, and appends its plaintext to *input. */
-static int unseal(struct exchange_socket *l, struct text cipher, struct buffer *input, bool *ended,
-                  struct weir_error *error)
+static int unseal(struct exchange_socket *l, struct weir_text cipher, struct buffer *input,
+                  bool *ended, struct weir_error *error)
 {
     enum tls_result got = tls_receive(l->session, &cipher, input, &l->out, error);
     struct weir_error ignored;
@@ -157,7 +157,7 @@ static int receive_sealed(struct exchange_socket *l, struct buffer *input, bool 
             return fail(error, WEIR_EIO, "no answer: %s", strerror(errno));
         }
         *ended = n == 0;
-        e = n == 0 ? 0 : unseal(l, (struct text){cipher, (size_t)n}, input, ended, error);
+        e = n == 0 ? 0 : unseal(l, (struct weir_text){cipher, (size_t)n}, input, ended, error);
     }
     return e;
 }
@@ -184,7 +184,8 @@ static int open_session(struct exchange_socket *l, const struct client_tls *tls,
 
 /* ---- the exchange ---- */
 
-static int send_request(struct exchange_socket *l, struct text request, struct weir_error *error)
+static int send_request(struct exchange_socket *l, struct weir_text request,
+                        struct weir_error *error)
 {
     if (l->session == NULL) {
         return send_bytes(l, request) ? 0 : fail(error, WEIR_EIO, "%s", strerror(errno));

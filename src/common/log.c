@@ -72,7 +72,7 @@ static void put_string(struct log_line *line, const char *string)
 }
 
 /* Takes the next character off *value and writes it, escaped if needed; returns its length. */
-static size_t next_escaped(struct text *value, escape_fn escape, char out[ESCAPE_BYTES])
+static size_t next_escaped(struct weir_text *value, escape_fn escape, char out[ESCAPE_BYTES])
 {
     uint32_t c = 0;
     size_t n = utf8_next(*value, &c);
@@ -94,7 +94,7 @@ static size_t next_escaped(struct text *value, escape_fn escape, char out[ESCAPE
  * Writes a value, cut where it would be longer than a value may be. `mark` follows a value that has
  * been cut already.
  */
-static void put_escaped(struct log_line *line, struct text value, const char *mark,
+static void put_escaped(struct log_line *line, struct weir_text value, const char *mark,
                         escape_fn escape)
 {
     size_t written = 0;
@@ -114,7 +114,8 @@ static void put_escaped(struct log_line *line, struct text value, const char *ma
 /* ---- escapes ---- */
 
 /* Writes the beginning, the number in hex, and the end. Returns their length. */
-static int write_hex(struct text begin, uint32_t number, size_t least, struct text end, char *out)
+static int write_hex(struct weir_text begin, uint32_t number, size_t least, struct weir_text end,
+                     char *out)
 {
     memcpy(out, begin.at, begin.len);
     size_t n = begin.len + digits_write(number, 16, least, out + begin.len);
@@ -177,7 +178,7 @@ static int escape_message(uint32_t c, bool valid, char out[ESCAPE_BYTES])
 }
 
 /* True if a value needs no quotes: it has no space, no '=' and nothing to escape. */
-static bool is_plain(struct text value)
+static bool is_plain(struct weir_text value)
 {
     char out[ESCAPE_BYTES];
     for (size_t i = 0; i < value.len; i++) {
@@ -185,7 +186,7 @@ static bool is_plain(struct text value)
             return false;
         }
     }
-    for (struct text rest = value; rest.len > 0;) {
+    for (struct weir_text rest = value; rest.len > 0;) {
         const char *at = rest.at;
         size_t len = next_escaped(&rest, escape_text, out);
         if (len != (size_t)(rest.at - at) || memcmp(out, at, len) != 0) {
@@ -213,7 +214,7 @@ static void put_begin(struct log_line *line, const struct format *format, const 
     put_string(line, format->fields);
 }
 
-static void put_value(struct log_line *line, const struct format *format, struct text value,
+static void put_value(struct log_line *line, const struct format *format, struct weir_text value,
                       const char *mark)
 {
     const char *quote = format->quotes || !is_plain(value) ? "\"" : "";
@@ -230,7 +231,7 @@ static void put_count(struct log_line *line, int64_t count)
 }
 
 /* Writes the beginning of a key, in whole characters. */
-static void put_cut_key(struct log_line *line, const struct format *format, struct text key)
+static void put_cut_key(struct log_line *line, const struct format *format, struct weir_text key)
 {
     size_t n = key.len;
     if (n > LOG_KEY_BYTES) {
@@ -238,14 +239,14 @@ static void put_cut_key(struct log_line *line, const struct format *format, stru
             n--;
         }
     }
-    put_value(line, format, (struct text){key.at, n}, n < key.len ? CUT_MARK : "");
+    put_value(line, format, (struct weir_text){key.at, n}, n < key.len ? CUT_MARK : "");
 }
 
 /*
  * Writes a hash that is the same for the same key as long as the process runs, and that other
  * processes cannot compute.
  */
-static void put_hashed_key(struct log_line *line, const struct format *format, struct text key)
+static void put_hashed_key(struct log_line *line, const struct format *format, struct weir_text key)
 {
     char digits[DIGITS_MAX] = "?";
     size_t n = 1;
@@ -253,7 +254,7 @@ static void put_hashed_key(struct log_line *line, const struct format *format, s
         digits[0] = '#';
         n += digits_write(hash_sip(&log_state.secret, key.at, key.len).low, 16, 16, digits + 1);
     }
-    put_value(line, format, (struct text){digits, n}, "");
+    put_value(line, format, (struct weir_text){digits, n}, "");
 }
 
 static void put_field(struct log_line *line, const struct format *format,
@@ -338,7 +339,7 @@ enum log_level log_get_level(void)
     return (enum log_level)load_relaxed(&log_state.level);
 }
 
-bool log_level_parse(struct text text, enum log_level *level)
+bool log_level_parse(struct weir_text text, enum log_level *level)
 {
     for (enum log_level i = LEVEL_ERROR; i < LEVELS; i++) {
         if (text_is(text, log_level_names[i])) {

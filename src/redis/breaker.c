@@ -274,7 +274,7 @@ bool breaker_begin_text(struct breaker *b, unsigned script, const void *link, ui
 
 /* ---- doubted keys ---- */
 
-void breaker_doubt(struct breaker *b, struct text key)
+void breaker_doubt(struct breaker *b, struct weir_text key)
 {
     if (breaker_doubts(b) || key.len == 0 || key.len > sizeof b->doubt) {
         return; /* one key is enough */

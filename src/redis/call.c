@@ -214,7 +214,7 @@ static bool put_call(struct client_link *link, struct pending_call *call)
     return true;
 }
 
-struct text client_outgoing(struct client_link *link)
+struct weir_text client_outgoing(struct client_link *link)
 {
     link->woken = false;
     while (link->state == LINK_READY && !list_is_empty(&link->waiting) &&
@@ -358,7 +358,8 @@ static void replied(struct pending_call *call, const struct store_reply *reply, 
 
 /* Takes one reply from the front of the input and gives it to the call or the question that waits
  * for it. Returns STORE_REPLY, STORE_MORE or STORE_BAD. */
-static int take_reply(struct client_link *link, struct text input, size_t *used, uint64_t now_ns)
+static int take_reply(struct client_link *link, struct weir_text input, size_t *used,
+                      uint64_t now_ns)
 {
     struct store_reply reply;
     uint64_t life = link->life;
@@ -384,7 +385,7 @@ static int take_reply(struct client_link *link, struct text input, size_t *used,
 
 /* Takes all complete replies and leaves the rest in *input. Returns false if the connection has
  * ended. */
-static bool take_replies(struct client_link *link, struct text *input, uint64_t now_ns)
+static bool take_replies(struct client_link *link, struct weir_text *input, uint64_t now_ns)
 {
     uint64_t life = link->life;
     int e = STORE_REPLY;
@@ -403,7 +404,7 @@ static bool take_replies(struct client_link *link, struct text *input, uint64_t 
     return true;
 }
 
-static bool receive(struct client_link *link, struct text bytes, uint64_t now_ns)
+static bool receive(struct client_link *link, struct weir_text bytes, uint64_t now_ns)
 {
     struct buffer *in = &link->in;
     if (buffer_len(in) == 0) {
@@ -413,7 +414,7 @@ static bool receive(struct client_link *link, struct text bytes, uint64_t now_ns
         buffer_put(in, bytes);
     } else {
         buffer_put(in, bytes);
-        struct text all = buffer_text(in);
+        struct weir_text all = buffer_text(in);
         if (!in->full && !take_replies(link, &all, now_ns)) {
             return false;
         }
@@ -427,7 +428,7 @@ static bool receive(struct client_link *link, struct text bytes, uint64_t now_ns
     return true;
 }
 
-bool client_received(struct client_link *link, struct text bytes, uint64_t now_ns)
+bool client_received(struct client_link *link, struct weir_text bytes, uint64_t now_ns)
 {
     struct client *c = link->client;
     c->now_ns = now_ns;

@@ -65,10 +65,10 @@ static unsigned place_of(const struct topology *t, const struct client_link *lin
 /* Returns the index of the node at an address, adding it if it is new; an empty host means the host
  * of `by`. A node without slots stays for two seconds from now on. NO_NODE: there is no room, or
  * client_link_open() has failed. */
-static unsigned node_at(struct topology *t, struct text host, unsigned port,
+static unsigned node_at(struct topology *t, struct weir_text host, unsigned port,
                         const struct client_link *by, uint64_t now_ns)
 {
-    struct text name = host.len == 0 && by != NULL ? text_of(by->host) : host;
+    struct weir_text name = host.len == 0 && by != NULL ? text_of(by->host) : host;
     struct client_link *link = client_link_open(t->client, name, port, false);
     unsigned place = link != NULL ? place_of(t, link) : NO_NODE;
     if (link != NULL && place == NO_NODE) {
@@ -119,7 +119,7 @@ static void give_slot(struct topology *t, unsigned slot, unsigned to)
 
 /* ---- the map ---- */
 
-static bool read_map(struct topology *t, const struct client_link *by, struct text reply,
+static bool read_map(struct topology *t, const struct client_link *by, struct weir_text reply,
                      uint64_t now_ns)
 {
     struct slots_reader reader;
@@ -217,7 +217,7 @@ static struct client_link *any_ready(struct topology *t)
  * node is ready. */
 static void refresh(struct topology *t, uint64_t now_ns)
 {
-    static const struct text words[] = {{"CLUSTER", 7}, {"SLOTS", 5}};
+    static const struct weir_text words[] = {{"CLUSTER", 7}, {"SLOTS", 5}};
     t->stale = true;
     if (t->asked != NULL) {
         return;

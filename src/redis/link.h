@@ -78,9 +78,9 @@ struct client {
 };
 
 /* Returns the bytes of the call that follow its head (script_put_head()). */
-static inline struct text call_arguments(const struct pending_call *call)
+static inline struct weir_text call_arguments(const struct pending_call *call)
 {
-    return (struct text){call->bytes, call->len};
+    return (struct weir_text){call->bytes, call->len};
 }
 
 enum link_state { LINK_IDLE, LINK_CONNECTING, LINK_GREETING, LINK_READY };
@@ -188,7 +188,7 @@ void call_resend(struct client *c, struct pending_call *call, const struct store
 /* Handles a reply that proves that the call did not run: sends it again or ends it (C2). */
 void call_refused(struct client *c, struct pending_call *call, const struct store_reply *reply,
                   uint64_t now_ns);
-struct text call_key(const struct pending_call *call); /* its first key */
+struct weir_text call_key(const struct pending_call *call); /* its first key */
 
 /* ---- link.c ---- */
 
@@ -218,16 +218,17 @@ void link_recheck(struct client_link *link, uint64_t now_ns);
 /* Asks how full the endpoint's memory is, if that is due. The link must be READY. */
 void link_ask_memory(struct client_link *link, uint64_t now_ns);
 /* Sets client_last_error() to the reason why this link does not work. */
-void link_blame(struct client_link *link, struct text why);
+void link_blame(struct client_link *link, struct weir_text why);
 /* Records that the link answers calls with this error, for client_last_error(). */
-void link_complain(struct client_link *link, struct text error);
+void link_complain(struct client_link *link, struct weir_text error);
 /* The same, and reports a failure to the breaker, with the key of a refused call. */
-void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns);
+void link_refuses(struct client_link *link, struct weir_text error, struct weir_text key,
+                  uint64_t now_ns);
 /* Writes the part of an error that may be shown into `room`, and returns it. It leaves out passwords,
  * and the arguments of an unknown command, which may contain a key. */
 #define LINK_SHOWN_MAX 120
-struct text link_shown_error(const struct client_link *link, struct text error,
-                             char room[LINK_SHOWN_MAX]);
+struct weir_text link_shown_error(const struct client_link *link, struct weir_text error,
+                                  char room[LINK_SHOWN_MAX]);
 void link_clear_complaint(struct client_link *link); /* calls succeed again */
 
 /* A client_answer_fn for replies that do not matter. */

@@ -56,9 +56,9 @@ void client_reroute_all(struct client *c, uint64_t now_ns)
 /* ---- refusals ---- */
 
 /* Returns the first key, which follows the number of keys. */
-struct text call_key(const struct pending_call *call)
+struct weir_text call_key(const struct pending_call *call)
 {
-    struct text rest = call_arguments(call);
+    struct weir_text rest = call_arguments(call);
     (void)value_text(&rest);
     return value_text(&rest);
 }

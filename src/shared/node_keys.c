@@ -248,7 +248,7 @@ void *node_key_begin(struct key_stripe *s, struct hash hash, const struct remote
     struct store_limit *limit = of->limit;
     struct store_key name;
     store_key(&limit->head, of->shard, of->key, &name);
-    struct text tail = text_after(store_key_text(&name), limit->head.len);
+    struct weir_text tail = text_after(store_key_text(&name), limit->head.len);
     struct key_part *part = has_room(s, kind) ? calloc(1, size + tail.len) : NULL;
     if (part == NULL) {
         return NULL;

@@ -126,7 +126,7 @@ static const char *skip_common(const char *at, const char *end)
         at += 2;
     }
     while (at < end && (unsigned char)*at >= 0x80 &&
-           (n = utf8_next((struct text){at, (size_t)(end - at)}, &number)) > 0) {
+           (n = utf8_next((struct weir_text){at, (size_t)(end - at)}, &number)) > 0) {
         at += n;
     }
     return at;
@@ -287,7 +287,7 @@ static void find_place(const char *first, const char *at, struct jsontext_flaw *
     }
 }
 
-bool jsontext_check(struct text *text, size_t most, struct jsontext_flaw *flaw)
+bool jsontext_check(struct weir_text *text, size_t most, struct jsontext_flaw *flaw)
 {
     struct checker c = {.at = text->at, .end = text->at + text->len, .left = most};
     bool ended = false;
@@ -304,7 +304,7 @@ bool jsontext_check(struct text *text, size_t most, struct jsontext_flaw *flaw)
         find_place(text->at, c.at, flaw);
         return false;
     }
-    *text = (struct text){first, (size_t)(last - first)};
+    *text = (struct weir_text){first, (size_t)(last - first)};
     return true;
 }
 
@@ -364,7 +364,7 @@ static const char *end_of(const char *at, const char *end)
 }
 
 /* The rest begins with the container's first byte, or with what follows a value. */
-bool jsontext_next_item(struct text *rest, struct text *item)
+bool jsontext_next_item(struct weir_text *rest, struct weir_text *item)
 {
     const char *end = rest->at + rest->len;
     const char *at = skip_blanks(rest->at, end);
@@ -373,17 +373,17 @@ bool jsontext_next_item(struct text *rest, struct text *item)
         return false;
     }
     const char *last = end_of(at, end);
-    *item = (struct text){at, (size_t)(last - at)};
-    *rest = (struct text){last, (size_t)(end - last)};
+    *item = (struct weir_text){at, (size_t)(last - at)};
+    *rest = (struct weir_text){last, (size_t)(end - last)};
     return true;
 }
 
-bool jsontext_next_member(struct text *rest, struct text *name, struct text *value)
+bool jsontext_next_member(struct weir_text *rest, struct weir_text *name, struct weir_text *value)
 {
     return jsontext_next_item(rest, name) && jsontext_next_item(rest, value);
 }
 
-bool jsontext_has_escapes(struct text string)
+bool jsontext_has_escapes(struct weir_text string)
 {
     return memchr(string.at, '\\', string.len) != NULL;
 }
@@ -404,9 +404,9 @@ static char *put_utf8(char *to, uint32_t c)
     return to;
 }
 
-struct text jsontext_bytes(struct text string, char *room)
+struct weir_text jsontext_bytes(struct weir_text string, char *room)
 {
-    struct text inner = {string.at + 1, string.len - 2};
+    struct weir_text inner = {string.at + 1, string.len - 2};
     if (!jsontext_has_escapes(inner)) {
         return inner;
     }
@@ -424,14 +424,14 @@ struct text jsontext_bytes(struct text string, char *room)
             to = put_utf8(to, number);
         }
     }
-    return (struct text){room, (size_t)(to - room)};
+    return (struct weir_text){room, (size_t)(to - room)};
 }
 
 /* Doubles hold all whole numbers up to this one. */
 #define REAL_WHOLE_MAX ((double)(UINT64_C(1) << 53))
 
 /* Reads a number with a fraction or an exponent. */
-static bool whole_of_real(struct text number, uint64_t *out)
+static bool whole_of_real(struct weir_text number, uint64_t *out)
 {
     char copy[64];
     if (number.len >= sizeof copy) {
@@ -447,7 +447,7 @@ static bool whole_of_real(struct text number, uint64_t *out)
     return true;
 }
 
-bool jsontext_whole(struct text number, uint64_t *out)
+bool jsontext_whole(struct weir_text number, uint64_t *out)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < number.len; i++) {

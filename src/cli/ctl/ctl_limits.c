@@ -126,7 +126,8 @@ static void print_limits(const struct ctl *ctl, const json_t *said)
 }
 
 /* Sends a request about one limit: to "/v1/limits/" and the encoded name. */
-static int call_limit(struct ctl *ctl, struct text name, struct http_call call, ctl_print_fn print)
+static int call_limit(struct ctl *ctl, struct weir_text name, struct http_call call,
+                      ctl_print_fn print)
 {
     struct buffer target;
     buffer_init(&target, CTL_TARGET_MAX);
@@ -176,7 +177,7 @@ static int read_file(const char *path, struct buffer *text)
 }
 
 /* Returns the name in the limit's own text; empty after a message. */
-static struct text name_in(struct arena *arena, const char *path, struct text text)
+static struct weir_text name_in(struct arena *arena, const char *path, struct weir_text text)
 {
     struct problems problems = {.tell = cli_tell_rules};
     const struct node *limit = document_read(arena, path, text, &problems);
@@ -191,7 +192,7 @@ static struct text name_in(struct arena *arena, const char *path, struct text te
             &cli_ctl,
             "%s: found no name, expected one limit as in a rule file: name: ..., rate: ...", path);
     }
-    return (struct text){"", 0};
+    return (struct weir_text){"", 0};
 }
 
 static void print_put(const struct ctl *ctl, const json_t *said)
@@ -210,7 +211,7 @@ static int run_put(struct ctl *ctl)
     buffer_init(&text, HTTP_BODY_MAX + 1);
     int code = read_file(path, &text);
     if (code == CLI_OK) {
-        struct text name = name_in(&arena, path, buffer_text(&text));
+        struct weir_text name = name_in(&arena, path, buffer_text(&text));
         struct http_call call = {"PUT", NULL, "application/yaml", buffer_text(&text)};
         code = name.len > 0 ? call_limit(ctl, name, call, print_put) : CLI_USAGE;
     }

@@ -28,8 +28,8 @@
 #define COST_MAX UINT64_C(1000000000)
 
 struct trace_line {
-    struct text name;
-    struct text event; /* len 0: a request without attributes */
+    struct weir_text name;
+    struct weir_text event; /* len 0: a request without attributes */
     __int128 time_ns;
     uint64_t cost;
 };
@@ -44,7 +44,7 @@ struct trace_file {
 };
 
 /* Adds a request that was read. event: the line that has the attributes, or empty. */
-static int add_request(struct trace_file *t, struct trace_line *line, struct text event,
+static int add_request(struct trace_file *t, struct trace_line *line, struct weir_text event,
                        struct weir_error *error)
 {
     if (line->cost > COST_MAX) {
@@ -66,7 +66,7 @@ static int add_request(struct trace_file *t, struct trace_line *line, struct tex
     return 0;
 }
 
-static int read_request(struct trace_file *t, struct text text, struct weir_error *error)
+static int read_request(struct trace_file *t, struct weir_text text, struct weir_error *error)
 {
     struct replay_request request;
     int e = replay_request_parse(text, &request, error);
@@ -82,21 +82,21 @@ static int read_request(struct trace_file *t, struct text text, struct weir_erro
 }
 
 /* Returns the name of the client: the first of these attributes that the event has, or "-". */
-static struct text client_of(const struct replay_event *event)
+static struct weir_text client_of(const struct replay_event *event)
 {
     static const char *const names[] = {"user", "api_key", "ip"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         for (size_t i = 0; i < event->attributes_count; i++) {
             const struct weir_rules_attribute *a = &event->attributes[i];
-            if (text_is((struct text){a->name, a->name_len}, names[n]) && a->value_len > 0) {
-                return (struct text){a->value, a->value_len};
+            if (text_is((struct weir_text){a->name, a->name_len}, names[n]) && a->value_len > 0) {
+                return (struct weir_text){a->value, a->value_len};
             }
         }
     }
     return TEXT("-");
 }
 
-static int read_event(struct trace_file *t, struct text text, struct weir_error *error)
+static int read_event(struct trace_file *t, struct weir_text text, struct weir_error *error)
 {
     struct replay_event event;
     int e = replay_event_parse(&event, text, t->plan->unit_ns, error);
@@ -114,7 +114,7 @@ static int read_event(struct trace_file *t, struct text text, struct weir_error 
 }
 
 /* Keeps the title. It will be printed on a terminal, so every invisible character becomes '?'. */
-static int take_title(struct trace_file *t, struct text title, struct weir_error *error)
+static int take_title(struct trace_file *t, struct weir_text title, struct weir_error *error)
 {
     if (title.len == 0) {
         return 0;
@@ -124,7 +124,7 @@ static int take_title(struct trace_file *t, struct text title, struct weir_error
         return fail(error, WEIR_ENOMEM, "out of memory");
     }
     t->out->about = t->out->title;
-    struct text rest = text_of(t->out->title);
+    struct weir_text rest = text_of(t->out->title);
     for (char *at = t->out->title; rest.len > 0;) {
         bool visible;
         size_t n = utf8_take(&rest, &visible).len;
@@ -134,7 +134,7 @@ static int take_title(struct trace_file *t, struct text title, struct weir_error
     return 0;
 }
 
-static int read_line(struct trace_file *t, uint64_t number, struct text text,
+static int read_line(struct trace_file *t, uint64_t number, struct weir_text text,
                      struct weir_error *error)
 {
     int64_t ignored;
@@ -161,7 +161,7 @@ static int read_line(struct trace_file *t, uint64_t number, struct text text,
 
 static int read_lines(struct trace_file *t, struct replay_input *in, struct weir_error *error)
 {
-    struct text line;
+    struct weir_text line;
     for (;;) {
         struct weir_error what;
         int e = replay_input_next(in, &line, error);
@@ -237,7 +237,7 @@ static int take_times(const struct trace_file *t, struct weir_error *error)
 
 static int take_events(const struct trace_file *t)
 {
-    struct text *events = malloc(t->count * sizeof *events);
+    struct weir_text *events = malloc(t->count * sizeof *events);
     if (events == NULL) {
         return WEIR_ENOMEM;
     }

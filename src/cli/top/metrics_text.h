@@ -7,8 +7,8 @@
 #include "common/text.h"
 
 struct metric_sample {
-    struct text name;
-    struct text labels; /* text between the braces; empty: none */
+    struct weir_text name;
+    struct weir_text labels; /* text between the braces; empty: none */
     double value;
 };
 
@@ -16,10 +16,10 @@ struct metric_sample {
  * Takes the next sample from *rest. Comments and lines that cannot be read are skipped. Returns
  * false at the end.
  */
-bool metric_next(struct text *rest, struct metric_sample *metric);
+bool metric_next(struct weir_text *rest, struct metric_sample *metric);
 
 /* Finds the value of a label, with its escapes as written. Returns false if there is none. */
-bool metric_label(const struct metric_sample *metric, const char *name, struct text *value);
+bool metric_label(const struct metric_sample *metric, const char *name, struct weir_text *value);
 
 /* ---- histograms ---- */
 

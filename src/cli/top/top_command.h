@@ -37,7 +37,7 @@ int top_sample_take(const struct admin_client *client, int minutes, struct top_s
 void top_sample_finish(struct top_sample *sample);
 
 /* Reads the durations and the store from a text of metrics. */
-void top_sample_read_metrics(struct top_sample *sample, struct text metrics);
+void top_sample_read_metrics(struct top_sample *sample, struct weir_text metrics);
 
 /*
  * Returns a report, which the caller owns; NULL: out of memory. If `before` is an empty sample,

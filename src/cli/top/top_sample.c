@@ -5,7 +5,7 @@
 
 static void read_duration(struct top_sample *sample, const struct metric_sample *m)
 {
-    struct text listener;
+    struct weir_text listener;
     for (unsigned i = 0; metric_label(m, "listener", &listener) && i < PROTOCOLS; i++) {
         if (text_is(listener, protocol_of(i)->name)) {
             metric_histogram_read(&sample->took[i], m);
@@ -13,7 +13,7 @@ static void read_duration(struct top_sample *sample, const struct metric_sample 
     }
 }
 
-void top_sample_read_metrics(struct top_sample *sample, struct text metrics)
+void top_sample_read_metrics(struct top_sample *sample, struct weir_text metrics)
 {
     struct metric_sample m;
     while (metric_next(&metrics, &m)) {

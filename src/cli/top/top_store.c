@@ -31,7 +31,7 @@ static json_t *store_of(struct top_sample *sample)
 
 static void put_breaker(json_t *store, const struct metric_sample *m)
 {
-    struct text endpoint;
+    struct weir_text endpoint;
     char name[512];
     json_t *breakers = json_object_get(store, "breakers_open");
     if (metric_label(m, "endpoint", &endpoint) && endpoint.len < sizeof name) {

@@ -168,8 +168,8 @@ static void put_head(const json_t *report, const char *address, unsigned width, 
 static void grid_put_member(struct grid *g, const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
-    grid_put(g, (struct text){json_string_value(value) != NULL ? json_string_value(value) : "",
-                              json_string_length(value)});
+    grid_put(g, (struct weir_text){json_string_value(value) != NULL ? json_string_value(value) : "",
+                                   json_string_length(value)});
 }
 
 static void grid_put_number(struct grid *g, const json_t *object, const char *name)

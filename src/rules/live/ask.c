@@ -10,12 +10,12 @@
 /* Reads the cost, a whole number of at least 1, from the attribute that the limit names. */
 static int read_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost)
 {
-    struct text name = rule->config->cost_attribute;
+    struct weir_text name = rule->config->cost_attribute;
     if (!request_has(a->request, rule->cost_attribute)) {
         return fail(a->error, WEIR_EATTRIBUTE, "%.*s: missing, but limit '%.*s' needs it as a cost",
                     TEXT_ARGS(name), TEXT_ARGS(rule->config->name));
     }
-    struct text text = a->request->value[rule->cost_attribute];
+    struct weir_text text = a->request->value[rule->cost_attribute];
     if (text.len >= 20 || !text_to_u64(text, cost) || *cost == 0) {
         char found[QUOTE_MAX];
         return fail(a->error, WEIR_EATTRIBUTE,
@@ -114,10 +114,10 @@ int asking_limit(const struct rules_ask *a, const struct rule *rule, struct aren
     ask->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
     ask->wait_ns = asking_wait(a->question, variant);
     ask->hidden = !limit->bound.expose;
-    ask->key = arena_text(memory, (struct text){bytes, len});
+    ask->key = arena_text(memory, (struct weir_text){bytes, len});
     if (ask->limit != NULL) {
         len = shard_compose(rule, a->request, bytes);
-        ask->shard = len > 0 ? arena_text(memory, (struct text){bytes, len}) : ask->shard;
+        ask->shard = len > 0 ? arena_text(memory, (struct weir_text){bytes, len}) : ask->shard;
     }
     return 0;
 }

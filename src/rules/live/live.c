@@ -78,7 +78,7 @@ static int report(int e, struct problems *problems, struct weir_error *error)
 /* The origin of rules: a path, or a text with a name. */
 struct origin {
     const char *path;
-    struct text text;
+    struct weir_text text;
     bool is_text;
     bool sandbox;
 };
@@ -221,8 +221,8 @@ int weir_rules_open_text(struct weir_rules **rules, const char *name, const char
     return open_from(rules, &from, options, error);
 }
 
-int rules_open_sandbox(struct weir_rules **rules, struct text yaml, weir_rules_message_fn message,
-                       void *arg, struct weir_error *error)
+int rules_open_sandbox(struct weir_rules **rules, struct weir_text yaml,
+                       weir_rules_message_fn message, void *arg, struct weir_error *error)
 {
     struct weir_rules_options options = WEIR_RULES_OPTIONS_INIT;
     struct origin from = {RULES_TEXT, yaml, true, true};
@@ -377,7 +377,7 @@ int weir_rules_put(struct weir_rules *rules, const char *yaml, size_t yaml_len,
     struct problems problems = problems_of(&rules->options);
     (void)clear(error);
     (void)pthread_mutex_lock(&rules->reload);
-    int e = config_put(&rules->set->config, (struct text){yaml, yaml_len}, &next, &problems);
+    int e = config_put(&rules->set->config, (struct weir_text){yaml, yaml_len}, &next, &problems);
     e = switch_config(rules, e, &next, &problems, error);
     (void)pthread_mutex_unlock(&rules->reload);
     return report(e, &problems, error);

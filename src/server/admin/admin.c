@@ -19,7 +19,7 @@ static bool is_form(const struct exchange *x)
 {
     static const char *const types[] = {"APPLICATION/X-WWW-FORM-URLENCODED", "MULTIPART/FORM-DATA",
                                         "TEXT/PLAIN"};
-    struct text type = text_trim(text_before(http_value(x->request, "content-type"), ';'));
+    struct weir_text type = text_trim(text_before(http_value(x->request, "content-type"), ';'));
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (text_is_word(type, types[i])) {
             return true;

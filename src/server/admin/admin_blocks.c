@@ -9,7 +9,7 @@
 
 struct blocks_listing {
     struct exchange *x;
-    struct text only; /* name of the limit to list; len 0: all */
+    struct weir_text only; /* name of the limit to list; len 0: all */
     json_t *items;
     uint64_t left_out;
     uint64_t named;
@@ -83,7 +83,7 @@ static int add_blocks(void *arg, const struct weir_rules_limit *limit)
 /* Reads ?limit=NAME, which may be absent, into `room`. Returns false after a reply. */
 static bool read_limit(struct exchange *x, char *room, struct blocks_listing *l)
 {
-    struct text query = x->request->query;
+    struct weir_text query = x->request->query;
     struct http_pair pair;
     if (query.len == 0) {
         return true;

@@ -23,9 +23,9 @@ static bool read_name(struct exchange *x, char *room)
 {
     char decoded[HTTP_HEAD_MAX];
     struct http_pair pair = {0};
-    struct text rest = x->request->path.len > strlen(PREFIX)
-                           ? text_after(x->request->path, strlen(PREFIX))
-                           : (struct text){"", 0};
+    struct weir_text rest = x->request->path.len > strlen(PREFIX)
+                                ? text_after(x->request->path, strlen(PREFIX))
+                                : (struct weir_text){"", 0};
     bool good = http_next_pair(&rest, decoded, &pair) && rest.len == 0 && pair.value.len == 0 &&
                 pair.name.len < WEIR_RULES_NAME && memchr(pair.name.at, 0, pair.name.len) == NULL;
     if (!good) {
@@ -183,7 +183,7 @@ static void run_list(struct exchange *x)
 static json_t *split_messages(const struct buffer *said)
 {
     json_t *list = json_array();
-    struct text rest = buffer_text(said);
+    struct weir_text rest = buffer_text(said);
     while (rest.len > 0) {
         size_t n = strnlen(rest.at, rest.len);
         json_t *one = json_stringn(rest.at, n);
@@ -209,7 +209,7 @@ static json_t *end_listening(struct buffer *said)
 
 /* Returns false if the body is a map whose `name` is not this one: it would
  * change another limit. */
-static bool names(struct text body, const char *name)
+static bool names(struct weir_text body, const char *name)
 {
     struct arena arena = ARENA_INIT;
     struct problems problems = {0};
@@ -234,7 +234,7 @@ static void note_change(const struct exchange *x, const char *name, const char *
     history_note(x->server->history, HISTORY_LIMIT, text, NULL);
 }
 
-static void put_limit(struct exchange *x, const char *name, struct text yaml)
+static void put_limit(struct exchange *x, const char *name, struct weir_text yaml)
 {
     struct weir_error error = {0};
     struct buffer said;
@@ -255,7 +255,7 @@ static void run_put(struct exchange *x)
 {
     char name[WEIR_RULES_NAME];
     struct buffer room;
-    struct text yaml;
+    struct weir_text yaml;
     if (!read_name(x, name)) {
         return;
     }
@@ -316,8 +316,8 @@ static void run_config(struct exchange *x)
     const struct server *server = x->server;
     const struct config *started = &server->rules->started;
     struct live_settings s = {started->server, started->store};
-    struct text *const listen[PROTOCOLS] = {&s.server.resp, &s.server.http, &s.server.grpc,
-                                            &s.server.admin, &s.server.metrics};
+    struct weir_text *const listen[PROTOCOLS] = {&s.server.resp, &s.server.http, &s.server.grpc,
+                                                 &s.server.admin, &s.server.metrics};
     char addresses[PROTOCOLS][SERVER_ADDRESS_MAX];
     char *text = NULL;
     size_t len = 0;
@@ -325,7 +325,7 @@ static void run_config(struct exchange *x)
         *listen[i] = text_of(
             server_address(server, (enum server_protocol)i, addresses[i], sizeof addresses[i]));
     }
-    s.server.state = (struct text){NULL, 0};
+    s.server.state = (struct weir_text){NULL, 0};
     if (server->rules->state != NULL) {
         s.server.state = text_of(server->rules->state->folder);
     }
@@ -340,7 +340,7 @@ static void run_config(struct exchange *x)
         http_reply_problem(x, 500, "out of memory");
         return;
     }
-    buffer_put(&x->body, (struct text){text, len});
+    buffer_put(&x->body, (struct weir_text){text, len});
     http_reply(x, 200, "application/yaml", NULL);
     free(text);
 }

@@ -195,7 +195,7 @@ static void tell(const struct weir_rules_denial *d, const struct denied_line *li
     size_t n = weir_rules_key_text(d->key, d->key_len, key, sizeof key);
     bool ends = d->verdict == WEIR_DENY && d->retry_after_ns != WEIR_FOREVER;
     LOG(LEVEL_INFO, "request denied", LOG_STRING("limit", d->limit),
-        LOG_KEY("key", ((struct text){key, n})),
+        LOG_KEY("key", ((struct weir_text){key, n})),
         LOG_STRING("reason", weir_rules_reason_name(d->reason)), LOG_COUNT("times", line->times),
         LOG_COUNT("retry_after_ms",
                   ends ? (int64_t)(d->retry_after_ns / WEIR_MILLISECOND) : INT64_C(-1)),

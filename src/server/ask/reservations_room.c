@@ -46,7 +46,7 @@ static uint64_t most_of_client(const struct room *room, uint64_t taken, uint64_t
 }
 
 /* Takes places of the limit, and then of the client, if all had `taken` places before. */
-static enum room_result take_shares(struct room *room, struct text limit,
+static enum room_result take_shares(struct room *room, struct weir_text limit,
                                     const struct address *client, uint64_t taken,
                                     struct room_share *share, struct weir_error *error)
 {
@@ -77,7 +77,7 @@ static enum room_result take_shares(struct room *room, struct text limit,
     return ROOM_TAKEN;
 }
 
-enum room_result room_take(struct room *room, struct text limit, const struct address *client,
+enum room_result room_take(struct room *room, struct weir_text limit, const struct address *client,
                            size_t bytes, struct room_share *share, struct weir_error *error)
 {
     share->places = (uint32_t)((bytes + RESERVATION_PLACE - 1) / RESERVATION_PLACE);

@@ -31,8 +31,8 @@ extern const char *const rls_unit_names[RLS_UNITS];
 enum rls_code { RLS_OK = 1, RLS_OVER_LIMIT = 2 };
 
 struct rls_entry {
-    struct text key;
-    struct text value;
+    struct weir_text key;
+    struct weir_text value;
 };
 
 struct rls_descriptor {
@@ -48,7 +48,7 @@ struct rls_descriptor {
 
 /* A call. Texts and arrays are in the memory of the request, or in that of its message. */
 struct rls_ask {
-    struct text domain;
+    struct weir_text domain;
     struct rls_descriptor *descriptors;
     size_t count;
     uint64_t hits; /* of descriptors that give none; 0: 1 */
@@ -100,7 +100,8 @@ struct rls_told rls_told(const struct call_status *status, uint64_t now_ns);
 
 /* Calls fn with each header field that Envoy is to add to the response, and its number from 0 on.
  * Returns how many there are. */
-typedef void (*rls_field_fn)(struct buffer *to, size_t number, struct text name, struct text value);
+typedef void (*rls_field_fn)(struct buffer *to, size_t number, struct weir_text name,
+                             struct weir_text value);
 size_t rls_each_field(const struct server *server, const struct call *call, rls_field_fn fn,
                       struct buffer *to);
 

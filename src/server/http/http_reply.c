@@ -52,13 +52,13 @@ static const struct status_row *row_of(int status)
 
 /* ---- JSON ---- */
 
-static void put_character(struct buffer *b, struct text c)
+static void put_character(struct buffer *b, struct weir_text c)
 {
     unsigned char first = (unsigned char)c.at[0];
     if (first < ' ' || first == 0x7f) {
         char escaped[8];
         (void)snprintf(escaped, sizeof escaped, "\\u%04x", first);
-        buffer_put(b, (struct text){escaped, 6});
+        buffer_put(b, (struct weir_text){escaped, 6});
         return;
     }
     if (first == '"' || first == '\\') {
@@ -68,7 +68,7 @@ static void put_character(struct buffer *b, struct text c)
 }
 
 /* Returns how many bytes at the beginning need no escape: nearly always all. */
-static size_t count_plain(struct text text)
+static size_t count_plain(struct weir_text text)
 {
     size_t n = 0;
     while (n < text.len && text.at[n] >= ' ' && text.at[n] < 0x7f && text.at[n] != '"' &&
@@ -78,19 +78,19 @@ static size_t count_plain(struct text text)
     return n;
 }
 
-void http_put_string(struct buffer *b, struct text text)
+void http_put_string(struct buffer *b, struct weir_text text)
 {
     uint32_t number;
     buffer_put_char(b, '"');
     for (;;) {
         size_t plain = count_plain(text);
-        buffer_put(b, (struct text){text.at, plain});
+        buffer_put(b, (struct weir_text){text.at, plain});
         text = text_after(text, plain);
         if (text.len == 0) {
             break;
         }
         size_t n = utf8_next(text, &number);
-        put_character(b, n > 0 ? (struct text){text.at, n} : TEXT("?"));
+        put_character(b, n > 0 ? (struct weir_text){text.at, n} : TEXT("?"));
         text = text_after(text, n > 0 ? n : 1);
     }
     buffer_put_char(b, '"');
@@ -235,7 +235,7 @@ static void put_date(struct buffer *b, uint64_t now_s)
     buffer_put(b, text_of(text));
 }
 
-static void put_field(struct buffer *b, struct text name, struct text value)
+static void put_field(struct buffer *b, struct weir_text name, struct weir_text value)
 {
     buffer_put(b, name);
     buffer_put(b, value);

@@ -34,7 +34,7 @@ struct exchange {
     enum operation operation;   /* whose answer this is */
     enum request_result result; /* how the request counts; REQUEST_OTHER: as the reply says */
     const char *detail;         /* of a denial: words for the client; NULL: none */
-    struct text allow;          /* for a 405: the methods that the path takes; len 0 otherwise */
+    struct weir_text allow;     /* for a 405: the methods that the path takes; len 0 otherwise */
     const char *fields;         /* lines for the reply's head, instead of Cache-Control: no-store;
                                  * NULL: none */
     struct buffer body;         /* body of the reply */
@@ -92,7 +92,7 @@ void http_auth_reply(struct exchange *x, int e, const struct answer *a,
 /* ---- the client behind a proxy (http_client_address.c) ---- */
 
 /* Returns whether the field is one in which proxies name the client. */
-bool http_names_client(struct text name);
+bool http_names_client(struct weir_text name);
 
 /*
  * Finds the client's address: the peer's, or the one that trusted proxies have passed on. Its
@@ -113,7 +113,7 @@ bool http_lacks_client(const struct server_options *options, struct weir_rules *
 extern const struct http_route http_openapi_routes[];
 char *http_openapi(size_t json_flags, uint64_t ttl_longest_ms);
 
-bool http_leads_to(const struct http_route *route, struct text path);
+bool http_leads_to(const struct http_route *route, struct weir_text path);
 
 /* Returns the tables of a listener; NULL after the last. */
 const struct http_route *const *http_routes(enum server_protocol listener);
@@ -155,7 +155,7 @@ int http_status_of_answer(const struct answer *a);
 
 /* Puts a JSON string. A byte that is not UTF-8 (in a value that was cut, for instance) becomes
  * '?'. */
-void http_put_string(struct buffer *b, struct text text);
+void http_put_string(struct buffer *b, struct weir_text text);
 
 /* Put {"verdict":"allow",...}, with the members of this operation, and
  * {"title":...,"status":...,"detail":...,"reason":...}; without a reason if that is 0. */

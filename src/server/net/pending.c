@@ -72,7 +72,7 @@ static void take(struct pending *p, pending_put_fn put)
 /* Moves the bytes of `from` after `at` to the end of `to`. Returns how many. */
 static size_t move_tail(struct buffer *from, size_t at, struct buffer *to)
 {
-    struct text tail = text_after(buffer_text(from), at);
+    struct weir_text tail = text_after(buffer_text(from), at);
     buffer_put(to, tail);
     from->full = from->full || to->full;
     from->end -= tail.len;
@@ -260,11 +260,11 @@ static bool put_one(struct connection *c, struct pending *p, uint64_t now_ns)
     return true;
 }
 
-bool pending_collect(struct connection *c, struct text *behind)
+bool pending_collect(struct connection *c, struct weir_text *behind)
 {
     struct pending_list *list = &c->pending;
     uint64_t now_ns = clock_boot_ns();
-    *behind = (struct text){"", 0};
+    *behind = (struct weir_text){"", 0};
     while (buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES) {
         struct pending *p = pop_answered(c);
         if (p == NULL) {

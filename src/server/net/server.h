@@ -362,7 +362,7 @@ static inline bool server_has_adhoc(const struct server *server)
 }
 
 /* Returns whether this is the name of the built-in limit, which gets its rate with each call. */
-static inline bool server_is_adhoc(const struct server *server, struct text limit)
+static inline bool server_is_adhoc(const struct server *server, struct weir_text limit)
 {
     return server_has_adhoc(server) && text_is(limit, SERVER_ADHOC);
 }

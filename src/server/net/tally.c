@@ -94,7 +94,8 @@ static void leave(struct tally *t, uint32_t row)
     t->free = row;
 }
 
-uint32_t tally_add(struct tally *t, struct text key, uint32_t units, uint64_t most, uint64_t *count)
+uint32_t tally_add(struct tally *t, struct weir_text key, uint32_t units, uint64_t most,
+                   uint64_t *count)
 {
     struct hash hash = hash_sip(&t->secret, key.at, key.len);
     (void)pthread_mutex_lock(&t->lock);
@@ -113,7 +114,7 @@ uint32_t tally_add(struct tally *t, struct text key, uint32_t units, uint64_t mo
     return row;
 }
 
-uint32_t tally_row(struct tally *t, struct text key)
+uint32_t tally_row(struct tally *t, struct weir_text key)
 {
     struct hash hash = hash_sip(&t->secret, key.at, key.len);
     (void)pthread_mutex_lock(&t->lock);
@@ -133,9 +134,9 @@ void tally_subtract(struct tally *t, uint32_t row, uint32_t units)
     (void)pthread_mutex_unlock(&t->lock);
 }
 
-struct text tally_client(const struct address *address, struct address *room)
+struct weir_text tally_client(const struct address *address, struct address *room)
 {
     *room = address != NULL ? *address : (struct address){.family = 0};
     address_cut(room, 32, 64);
-    return (struct text){(const char *)room, sizeof *room};
+    return (struct weir_text){(const char *)room, sizeof *room};
 }

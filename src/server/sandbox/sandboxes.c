@@ -95,7 +95,7 @@ struct sandbox *sandboxes_of_client(struct sandboxes *sandboxes, const struct ad
 {
     struct address room;
     struct address owner;
-    struct text key = tally_client(client, &room);
+    struct weir_text key = tally_client(client, &room);
     struct places places = places_of(sandboxes, POOL_DEMO);
     for (size_t i = 0; i < places.count; i++) {
         struct sandbox *sandbox = &places.at[i];
@@ -107,7 +107,7 @@ struct sandbox *sandboxes_of_client(struct sandboxes *sandboxes, const struct ad
 }
 
 struct sandbox *sandboxes_find(struct sandboxes *sandboxes, enum sandbox_pool pool,
-                               struct text text)
+                               struct weir_text text)
 {
     struct places places = places_of(sandboxes, pool);
     struct id id;

@@ -22,7 +22,7 @@ static void assert_fields(enum ratelimit_format format, const struct ratelimit *
     struct buffer b;
     buffer_init(&b, 4096);
     ratelimit_put(&b, format, r);
-    struct text found = buffer_text(&b);
+    struct weir_text found = buffer_text(&b);
     assert_int_equal(found.len, strlen(expected));
     assert_memory_equal(found.at, expected, found.len);
     buffer_finish(&b);
