@@ -16,6 +16,10 @@ set(CMAKE_C_FLAGS_DEBUG "-O0 -g3 -fno-omit-frame-pointer")
 # Sanitizers and coverage: fast enough to run every test, asserts on.
 set(CMAKE_C_FLAGS_CHECKED "-O1 -g -fno-omit-frame-pointer" CACHE STRING "Flags of the Checked build type")
 
+# Asserts check the numbered guarantees in Debug and Checked builds, and cost nothing in any other, such as None or that of
+# a project which weir is a part of.
+add_compile_definitions($<$<NOT:$<OR:$<CONFIG:Debug>,$<CONFIG:Checked>,$<CONFIG:Release>>>:NDEBUG>)
+
 # An empty value agrees with a source file that says `#define _GNU_SOURCE` itself.
 add_compile_options(-D_GNU_SOURCE=)
 

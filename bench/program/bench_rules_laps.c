@@ -9,14 +9,14 @@ static void bring(const struct bench_world *world, const struct bench_request *f
     to->present = world->present;
     to->ip = (struct address){.family = 4};
     memcpy(to->ip.bytes, from->ip, 4);
-    to->value[NUMBER_IP] = (struct text){(const char *)to->ip.bytes, 4};
-    to->value[NUMBER_PATH] = (struct text){at, from->path_len};
+    to->value[NUMBER_IP] = (struct weir_text){(const char *)to->ip.bytes, 4};
+    to->value[NUMBER_PATH] = (struct weir_text){at, from->path_len};
     at += from->path_len;
-    to->value[NUMBER_METHOD] = (struct text){at, from->method_len};
+    to->value[NUMBER_METHOD] = (struct weir_text){at, from->method_len};
     at += from->method_len;
-    to->value[world->user] = (struct text){at, from->user_len};
+    to->value[world->user] = (struct weir_text){at, from->user_len};
     at += from->user_len;
-    to->value[world->tier] = (struct text){at, from->tier_len};
+    to->value[world->tier] = (struct weir_text){at, from->tier_len};
 }
 
 uint64_t bench_match(struct bench_world *world, uint64_t n)
@@ -78,7 +78,7 @@ uint64_t bench_normalise(struct bench_world *world, uint64_t n)
     size_t len;
     for (uint64_t i = 0; i < n; i++) {
         const struct bench_request *r = &world->requests[i % BENCH_RULES_REQUESTS];
-        if (path_normalise((struct text){r->texts, r->path_len}, path, &len, NULL) != 0) {
+        if (path_normalise((struct weir_text){r->texts, r->path_len}, path, &len, NULL) != 0) {
             return 0;
         }
         sum += len;
@@ -88,7 +88,7 @@ uint64_t bench_normalise(struct bench_world *world, uint64_t n)
 
 uint64_t bench_normalise_odd(struct bench_world *world, uint64_t n)
 {
-    static const struct text odd[] = {
+    static const struct weir_text odd[] = {
         TEXT("/v1//accounts/%61ction-17"),
         TEXT("/v1/x/../accounts/./action-17?page=2"),
         TEXT("http://example.com/v1/accounts;v=1/action-17/"),

@@ -173,8 +173,8 @@ static int read_request(struct bench_world *world, const struct bench_question *
     }
     world->present = request.present;
     memcpy(r->ip, request.ip.bytes, 4);
-    struct text path = request.value[NUMBER_PATH];
-    if (!text_equal(path, (struct text){r->texts, r->path_len}) ||
+    struct weir_text path = request.value[NUMBER_PATH];
+    if (!text_equal(path, (struct weir_text){r->texts, r->path_len}) ||
         matches.enforced_count > BENCH_RULES_MATCHES) {
         (void)fprintf(stderr,
                       "weir-bench: %.*s: found another path, or more than %d matching limits\n",
@@ -211,7 +211,7 @@ static int compile(const char *text, size_t len, struct bench_world *world,
     struct problems problems = {0};
     struct config config = {0};
     options.flags = WEIR_EXPLICIT_TIME;
-    int e = config_read_text(&config, "bench", (struct text){text, len}, &problems);
+    int e = config_read_text(&config, "bench", (struct weir_text){text, len}, &problems);
     if (e != 0) {
         config_finish(&config);
         *error = problems.first;

@@ -1,7 +1,7 @@
 #include "header.h"
 
 /* Returns the length of the comment at the start of the text; 0: there is none. */
-static size_t comment_at(struct text text)
+static size_t comment_at(struct weir_text text)
 {
     if (!text_starts(text, "/*")) {
         return 0;
@@ -11,7 +11,7 @@ static size_t comment_at(struct text text)
 }
 
 /* Returns the length of the text up to the byte c, which must not be in a comment or in braces. */
-static size_t until(struct text text, char c)
+static size_t until(struct weir_text text, char c)
 {
     size_t i = 0;
     int depth = 0;
@@ -24,15 +24,15 @@ static size_t until(struct text text, char c)
     return i;
 }
 
-static struct text take(struct text *rest, size_t n)
+static struct weir_text take(struct weir_text *rest, size_t n)
 {
-    struct text taken = {rest->at, n};
+    struct weir_text taken = {rest->at, n};
     *rest = text_after(*rest, n);
     return taken;
 }
 
 /* Takes a line that begins with #, with the lines that continue it. */
-static struct text take_directive(struct text *rest)
+static struct weir_text take_directive(struct weir_text *rest)
 {
     size_t n = text_before(*rest, '\n').len;
     while (n > 0 && rest->at[n - 1] == '\\' && n < rest->len) {
@@ -42,19 +42,19 @@ static struct text take_directive(struct text *rest)
 }
 
 /* Takes lines up to the #endif of a condition that has begun. */
-static void skip_condition(struct text *rest)
+static void skip_condition(struct weir_text *rest)
 {
     for (int depth = 1; depth > 0 && rest->len > 0;) {
-        struct text line = text_cut(rest, '\n');
+        struct weir_text line = text_cut(rest, '\n');
         depth += text_starts(line, "#if");
         depth -= text_starts(line, "#endif");
     }
 }
 
-static struct header_item comment_item(struct text *rest, bool beside)
+static struct header_item comment_item(struct weir_text *rest, bool beside)
 {
     size_t n = comment_at(*rest);
-    struct text inner = text_trim((struct text){rest->at + 2, n - 4});
+    struct weir_text inner = text_trim((struct weir_text){rest->at + 2, n - 4});
     struct header_item item = {HEADER_COMMENT, inner, beside};
     if (text_starts(inner, "----")) {
         while (item.text.len > 0 && strchr("- ", item.text.at[0]) != NULL) {
@@ -70,9 +70,9 @@ static struct header_item comment_item(struct text *rest, bool beside)
 }
 
 /* True for a macro that has a value, and that the header does not remove again. */
-static bool is_public(struct text macro, struct text rest)
+static bool is_public(struct weir_text macro, struct weir_text rest)
 {
-    struct text name = macro;
+    struct weir_text name = macro;
     name.len = 0;
     while (name.len < macro.len && text_is_plain(macro.at[name.len], "_")) {
         name.len++;
@@ -82,10 +82,10 @@ static bool is_public(struct text macro, struct text rest)
 }
 
 /* Takes a directive. Returns true if it is a macro for users. */
-static bool take_macro(struct text *rest, struct header_item *item)
+static bool take_macro(struct weir_text *rest, struct header_item *item)
 {
     static const char guard[] = "#ifndef WEIR_";
-    struct text line = take_directive(rest);
+    struct weir_text line = take_directive(rest);
     if (text_starts(line, "#if") && !text_starts(line, guard)) {
         (void)text_cut(rest, '\n');
         skip_condition(rest);
@@ -94,7 +94,7 @@ static bool take_macro(struct text *rest, struct header_item *item)
     if (!text_starts(line, "#define ")) {
         return false;
     }
-    struct text macro = text_trim(text_after(line, 8));
+    struct weir_text macro = text_trim(text_after(line, 8));
     const char *comment = memmem(macro.at, macro.len, "/*", 2);
     if (comment != NULL) { /* the next item */
         rest->len += (size_t)(line.at + line.len - comment);
@@ -105,7 +105,7 @@ static bool take_macro(struct text *rest, struct header_item *item)
     return is_public(macro, *rest);
 }
 
-struct header_item header_next(struct text *rest)
+struct header_item header_next(struct weir_text *rest)
 {
     struct header_item item = {HEADER_END, {"", 0}, false};
     bool line_began = false;
@@ -135,7 +135,7 @@ struct header_item header_next(struct text *rest)
     return item;
 }
 
-bool header_next_member(struct text *rest, struct header_member *member)
+bool header_next_member(struct weir_text *rest, struct header_member *member)
 {
     size_t n = 0;
     *rest = text_trim(*rest);
@@ -154,19 +154,19 @@ bool header_next_member(struct text *rest, struct header_member *member)
     }
     size_t comment = comment_at(*rest);
     if (comment > 0) {
-        member->comment = text_trim((struct text){rest->at + 2, comment - 4});
+        member->comment = text_trim((struct weir_text){rest->at + 2, comment - 4});
         (void)take(rest, comment);
     }
     return true;
 }
 
-struct text header_function(struct text declaration)
+struct weir_text header_function(struct weir_text declaration)
 {
-    struct text before = text_before(declaration, '(');
+    struct weir_text before = text_before(declaration, '(');
     size_t begin = before.len;
     while (begin > 0 && text_is_plain(before.at[begin - 1], "_")) {
         begin--;
     }
     bool function = text_starts(declaration, "WEIR_API ") && before.len < declaration.len;
-    return function ? text_after(before, begin) : (struct text){"", 0};
+    return function ? text_after(before, begin) : (struct weir_text){"", 0};
 }

@@ -19,24 +19,24 @@ enum header_kind {
 
 struct header_item {
     enum header_kind kind;
-    struct text text;
+    struct weir_text text;
     bool beside; /* it is a comment on the line on which another item ends */
 };
 
 /* Takes the next piece off the text. Conditional parts inside of the include guard are left out. */
-struct header_item header_next(struct text *rest);
+struct header_item header_next(struct weir_text *rest);
 
 /* A member of a struct or an enum, or a comment between members. */
 struct header_member {
-    struct text text; /* "uint64_t count", "WEIR_DENY = 2"; empty: only a comment */
-    struct text comment;
+    struct weir_text text; /* "uint64_t count", "WEIR_DENY = 2"; empty: only a comment */
+    struct weir_text comment;
 };
 
 /* Takes the next member off the text between the braces. Returns false after the last. */
-bool header_next_member(struct text *rest, struct header_member *member);
+bool header_next_member(struct weir_text *rest, struct header_member *member);
 
 /* Returns the name of the function that a declaration declares; empty: it declares none. */
-struct text header_function(struct text declaration);
+struct weir_text header_function(struct weir_text declaration);
 
 /* Prints the manual page of a header, which is at this path. Returns an exit code. */
 int header_page(const char *path);

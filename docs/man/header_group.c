@@ -15,7 +15,7 @@ static bool is_compound(const struct header_item *item)
     return item->kind == HEADER_DECLARATION && memchr(item->text.at, '{', item->text.len) != NULL;
 }
 
-struct text header_flat(struct text declaration, char *to, size_t size)
+struct weir_text header_flat(struct weir_text declaration, char *to, size_t size)
 {
     size_t n = 0;
     for (size_t i = 0; i < declaration.len && n < size; i++) {
@@ -24,17 +24,17 @@ struct text header_flat(struct text declaration, char *to, size_t size)
             to[n++] = space ? ' ' : declaration.at[i];
         }
     }
-    return text_trim((struct text){to, n});
+    return text_trim((struct weir_text){to, n});
 }
 
 /* Puts "const void *key" with the name in italics; what is around it is bold. */
-static void put_parameter(struct text parameter)
+static void put_parameter(struct weir_text parameter)
 {
     size_t name = parameter.len;
     while (name > 0 && text_is_plain(parameter.at[name - 1], "_")) {
         name--;
     }
-    roff_put((struct text){parameter.at, name > 0 ? name : parameter.len});
+    roff_put((struct weir_text){parameter.at, name > 0 ? name : parameter.len});
     if (name > 0) {
         (void)fputs("\\fI", stdout);
         roff_put(text_after(parameter, name));
@@ -43,32 +43,32 @@ static void put_parameter(struct text parameter)
 }
 
 /* Returns the column of the parameters: after the parenthesis, or 8 if one would not fit there. */
-static size_t column_of(size_t before, struct text parameters)
+static size_t column_of(size_t before, struct weir_text parameters)
 {
     size_t column = before;
     while (parameters.len > 0) {
-        struct text one = text_trim(text_cut(&parameters, ','));
+        struct weir_text one = text_trim(text_cut(&parameters, ','));
         column = before + one.len + 2 > WIDTH ? 8 : column;
     }
     return column;
 }
 
 /* Puts a function or the type of one, in lines that fit a page. */
-static void put_prototype(struct text declaration)
+static void put_prototype(struct weir_text declaration)
 {
     char line[1024];
-    struct text all = header_flat(declaration, line, sizeof line);
+    struct weir_text all = header_flat(declaration, line, sizeof line);
     size_t open = all.len;
     while (open > 0 && all.at[open - 1] != '(') {
         open--;
     }
-    struct text parameters = {all.at + open, all.len - open - 1};
+    struct weir_text parameters = {all.at + open, all.len - open - 1};
     size_t column = column_of(open, parameters);
     size_t at = open;
     (void)fputs("\\fB", stdout);
-    roff_put((struct text){all.at, open});
+    roff_put((struct weir_text){all.at, open});
     for (bool first = true; parameters.len > 0; first = false) {
-        struct text one = text_trim(text_cut(&parameters, ','));
+        struct weir_text one = text_trim(text_cut(&parameters, ','));
         if (!first && at + one.len + 2 > WIDTH) {
             (void)printf("\n%*s", (int)column, "");
             at = column;
@@ -83,19 +83,19 @@ static void put_prototype(struct text declaration)
 }
 
 /* Puts a macro; one whose value takes several lines without it. */
-static void put_macro(struct text macro)
+static void put_macro(struct weir_text macro)
 {
     bool long_value = memchr(macro.at, '\n', macro.len) != NULL;
     size_t name = text_before(macro, long_value ? '\\' : '\n').len;
     (void)fputs("\\fB#define ", stdout);
-    roff_put(text_trim((struct text){macro.at, name}));
+    roff_put(text_trim((struct weir_text){macro.at, name}));
     (void)fputs("\\fR\n", stdout);
 }
 
 /* Puts a declaration; a struct or an enum without its members. */
 static void put_simple(const struct header_item *item)
 {
-    struct text text = item->text;
+    struct weir_text text = item->text;
     bool compound = is_compound(item);
     if (item->kind == HEADER_MACRO) {
         put_macro(text);
@@ -112,7 +112,7 @@ static void put_simple(const struct header_item *item)
 
 /* ---- members ---- */
 
-void header_put_tag(struct text tag)
+void header_put_tag(struct weir_text tag)
 {
     char line[256];
     (void)fputs(".TP 4\n\\fB", stdout);
@@ -124,15 +124,15 @@ void header_put_tag(struct text tag)
  * Puts the members of a struct or an enum. A comment before a single member describes that; before
  * several, or before one that has its own, it is a paragraph.
  */
-static void put_members(struct text declaration)
+static void put_members(struct weir_text declaration)
 {
-    struct text rest = text_after(declaration, text_before(declaration, '{').len + 1);
+    struct weir_text rest = text_after(declaration, text_before(declaration, '{').len + 1);
     struct header_member member;
-    struct text above = {"", 0};
+    struct weir_text above = {"", 0};
     rest.len--; /* the brace */
     (void)fputs(".PD 0\n", stdout);
     while (header_next_member(&rest, &member)) {
-        struct text after = rest;
+        struct weir_text after = rest;
         struct header_member next;
         bool single =
             member.text.len > 0 && member.comment.len == 0 &&
@@ -150,7 +150,7 @@ static void put_members(struct text declaration)
             header_put_tag(member.text);
             roff_put_comment(single ? above : member.comment);
         }
-        above = member.text.len == 0 ? member.comment : (struct text){"", 0};
+        above = member.text.len == 0 ? member.comment : (struct weir_text){"", 0};
     }
     (void)fputs(".PD\n", stdout);
 }

@@ -8,9 +8,9 @@
 
 /* Declarations without a blank line between them, and the comment before them. */
 struct header_group {
-    struct text comment;
+    struct weir_text comment;
     struct header_item items[HEADER_GROUP_MAX];
-    struct text notes[HEADER_GROUP_MAX]; /* the comment beside each */
+    struct weir_text notes[HEADER_GROUP_MAX]; /* the comment beside each */
     size_t count;
     bool first; /* of its section */
 };
@@ -19,9 +19,9 @@ struct header_group {
 void header_group_put(struct header_group *g);
 
 /* Begins an item of a list. */
-void header_put_tag(struct text tag);
+void header_put_tag(struct weir_text tag);
 
 /* Copies a text in one line to `to`. */
-struct text header_flat(struct text text, char *to, size_t size);
+struct weir_text header_flat(struct weir_text text, char *to, size_t size);
 
 #endif

@@ -26,15 +26,15 @@ static bool is_error_list(const struct header_item *item)
            memmem(item->text.at, item->text.len, "\n    X(", 7) != NULL;
 }
 
-static void put_errors(struct text rows)
+static void put_errors(struct weir_text rows)
 {
     (void)fputs(".SH ERRORS\n.PD 0\n", stdout);
     (void)text_cut(&rows, '\n');
     while (rows.len > 0) {
-        struct text row = text_cut(&rows, '\n');
+        struct weir_text row = text_cut(&rows, '\n');
         (void)text_cut(&row, '(');
-        struct text name = text_cut(&row, ',');
-        struct text value = text_trim(text_cut(&row, ','));
+        struct weir_text name = text_cut(&row, ',');
+        struct weir_text value = text_trim(text_cut(&row, ','));
         char tag[64];
         (void)text_cut(&row, '"');
         (void)snprintf(tag, sizeof tag, "%.*s (%.*s)", TEXT_ARGS(name), TEXT_ARGS(value));
@@ -47,14 +47,14 @@ static void put_errors(struct text rows)
 
 /* ---- the page ---- */
 
-static void put_upper(struct text text)
+static void put_upper(struct weir_text text)
 {
     for (size_t i = 0; i < text.len; i++) {
         (void)fputc(toupper((unsigned char)text.at[i]), stdout);
     }
 }
 
-static void put_title(struct text title)
+static void put_title(struct weir_text title)
 {
     (void)fputs(".SH ", stdout);
     put_upper(title);
@@ -62,15 +62,15 @@ static void put_title(struct text title)
 }
 
 /* Lists the functions by section. */
-static void put_functions(struct text rest)
+static void put_functions(struct weir_text rest)
 {
-    struct text title = TEXT("definitions");
+    struct weir_text title = TEXT("definitions");
     struct header_item item;
     bool first = true; /* of its section */
     bool any = false;
     (void)fputs(".SH FUNCTIONS\n.PD 0\n", stdout);
     while ((item = header_next(&rest)).kind != HEADER_END) {
-        struct text name = header_function(item.text);
+        struct weir_text name = header_function(item.text);
         if (item.kind == HEADER_TITLE) {
             title = item.text;
             first = true;
@@ -91,11 +91,11 @@ static void put_functions(struct text rest)
     (void)fputs("\n.PD\n", stdout);
 }
 
-static void put_sections(struct text rest)
+static void put_sections(struct weir_text rest)
 {
     struct header_item item;
     struct header_group g = {.first = true};
-    struct text errors = {"", 0};
+    struct weir_text errors = {"", 0};
     put_title(TEXT("definitions"));
     while ((item = header_next(&rest)).kind != HEADER_END) {
         bool beside = item.kind == HEADER_COMMENT && item.beside && g.count > 0;
@@ -129,23 +129,24 @@ static void put_sections(struct text rest)
  * The first paragraph of the opening comment is "topic: one line." and may have more sentences,
  * which go to the section LIBRARY. Returns the other paragraphs.
  */
-static struct text put_head(struct text comment, const char *page, const char *package)
+static struct weir_text put_head(struct weir_text comment, const char *page, const char *package)
 {
     char words[1024];
     const char *end = memmem(comment.at, comment.len, "\n *\n", 4);
-    struct text paragraph = {comment.at, end != NULL ? (size_t)(end - comment.at) : comment.len};
-    struct text rest = text_after(comment, paragraph.len);
+    struct weir_text paragraph = {comment.at,
+                                  end != NULL ? (size_t)(end - comment.at) : comment.len};
+    struct weir_text rest = text_after(comment, paragraph.len);
     (void)text_cut(&paragraph, '*');
     size_t n = 0;
     for (size_t i = 0; i < paragraph.len; i++) { /* without the stars */
         words[n] = paragraph.at[i];
         n += n < sizeof words - 1 && paragraph.at[i] != '*';
     }
-    struct text text = header_flat((struct text){words, n}, words, sizeof words);
-    struct text topic = text_before(text, ':');
+    struct weir_text text = header_flat((struct weir_text){words, n}, words, sizeof words);
+    struct weir_text topic = text_before(text, ':');
     text =
         topic.len < text_before(text, ' ').len ? text_trim(text_after(text, topic.len + 1)) : text;
-    struct text line = text_cut(&text, '.');
+    struct weir_text line = text_cut(&text, '.');
     (void)fputs(".TH ", stdout);
     put_upper(text_of(page));
     (void)printf(" 3 \"\" \"weir %s\" \"Library Functions\"\n", weir_version());
@@ -168,10 +169,10 @@ static void put_see_also(size_t self)
     (void)fputs(".BR weir.yaml (5)\n", stdout);
 }
 
-static void put_page(struct text rest, size_t self)
+static void put_page(struct weir_text rest, size_t self)
 {
     struct header_item opening = header_next(&rest);
-    struct text comment = put_head(opening.text, headers[self].page, headers[self].package);
+    struct weir_text comment = put_head(opening.text, headers[self].page, headers[self].package);
     (void)printf(".SH SYNOPSIS\n.B #include <%s.h>\n", headers[self].page);
     (void)printf(".PP\n.B cc program.c $(pkg\\-config \\-\\-cflags \\-\\-libs %s)\n",
                  headers[self].package);
@@ -185,7 +186,7 @@ static void put_page(struct text rest, size_t self)
 int header_page(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    struct text name = text_before(text_of(slash != NULL ? slash + 1 : path), '.');
+    struct weir_text name = text_before(text_of(slash != NULL ? slash + 1 : path), '.');
     size_t self = 0;
     while (self < HEADERS && !text_is(name, headers[self].page)) {
         self++;
@@ -196,7 +197,7 @@ int header_page(const char *path)
         return CLI_USAGE;
     }
     char *bytes = malloc(HEADER_MAX);
-    struct text text = {bytes, bytes != NULL ? fread(bytes, 1, HEADER_MAX, in) : 0};
+    struct weir_text text = {bytes, bytes != NULL ? fread(bytes, 1, HEADER_MAX, in) : 0};
     (void)fclose(in);
     if (text.len == 0) {
         free(bytes);

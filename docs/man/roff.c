@@ -8,7 +8,7 @@
 #define WIDTH 78
 #define CODE_INDENT 4
 
-void roff_put(struct text text)
+void roff_put(struct weir_text text)
 {
     if (text.len > 0 && (text.at[0] == '.' || text.at[0] == '\'')) {
         (void)fputs("\\&", stdout);
@@ -30,7 +30,7 @@ void roff_put(struct text text)
 /* ---- words ---- */
 
 /* Returns the length of the name at the start of the text: of C, or of a manual page; 0: none. */
-static size_t name_at(struct text text)
+static size_t name_at(struct weir_text text)
 {
     size_t n = 0;
     while (n < text.len && text_is_plain(text.at[n], "_.")) {
@@ -43,7 +43,7 @@ static size_t name_at(struct text text)
 }
 
 /* True for weir_open, WEIR_EINVAL, and names that parentheses follow: weir.yaml(5). */
-static bool is_bold(struct text name, struct text after)
+static bool is_bold(struct weir_text name, struct weir_text after)
 {
     bool page = after.len > 2 && after.at[0] == '(' && isdigit((unsigned char)after.at[1]) != 0 &&
                 after.at[2] == ')';
@@ -52,23 +52,23 @@ static bool is_bold(struct text name, struct text after)
 }
 
 /* Puts one word of a sentence, or several that are in backticks. Returns its length. */
-static size_t put_word(struct text text)
+static size_t put_word(struct weir_text text)
 {
     size_t i = 0;
     if (text.at[0] == '.' || text.at[0] == '\'') {
         (void)fputs("\\&", stdout);
     }
     while (i < text.len && text.at[i] != ' ') {
-        struct text rest = text_after(text, i);
+        struct weir_text rest = text_after(text, i);
         size_t quoted = rest.at[0] == '`' ? text_before(text_after(rest, 1), '`').len : 0;
         size_t name = name_at(rest);
         if (quoted > 0 && quoted + 2 <= rest.len) {
             (void)fputs("\\fB", stdout);
-            roff_put((struct text){rest.at + 1, quoted});
+            roff_put((struct weir_text){rest.at + 1, quoted});
             (void)fputs("\\fR", stdout);
             i += quoted + 2;
         } else if (name > 0) {
-            struct text word = {rest.at, name};
+            struct weir_text word = {rest.at, name};
             bool bold = is_bold(word, text_after(rest, name));
             (void)fputs(bold ? "\\fB" : "", stdout);
             roff_put(word);
@@ -78,7 +78,7 @@ static size_t put_word(struct text text)
             (void)fputs(rest.at[0] == '.' ? "." : "\\(aq", stdout);
             i++;
         } else {
-            roff_put((struct text){rest.at, 1});
+            roff_put((struct weir_text){rest.at, 1});
             i++;
         }
     }
@@ -86,7 +86,7 @@ static size_t put_word(struct text text)
 }
 
 /* Puts words in lines; a sentence begins a line. */
-static void put_sentences(struct text words)
+static void put_sentences(struct weir_text words)
 {
     size_t column = 0;
     char last = ' ';
@@ -111,7 +111,7 @@ static void put_sentences(struct text words)
 /* ---- lines and paragraphs ---- */
 
 struct line {
-    struct text text;
+    struct weir_text text;
     size_t indent; /* after the star */
 };
 
@@ -120,11 +120,11 @@ struct paragraph {
     size_t count;
 };
 
-static struct line line_of(struct text raw)
+static struct line line_of(struct weir_text raw)
 {
     struct line line = {text_trim(raw), 0};
     if (line.text.len > 0 && line.text.at[0] == '*') {
-        struct text after = text_after(line.text, 1);
+        struct weir_text after = text_after(line.text, 1);
         line.text = text_trim(after);
         line.indent = line.text.len > 0 ? (size_t)(line.text.at - after.at) : 0;
         line.indent -= line.indent > 0;
@@ -133,7 +133,7 @@ static struct line line_of(struct text raw)
 }
 
 /* Reads the next paragraph. Returns false at the end of the comment. */
-static bool next_paragraph(struct text *comment, struct paragraph *p)
+static bool next_paragraph(struct weir_text *comment, struct paragraph *p)
 {
     p->count = 0;
     while (comment->len > 0 && p->count < LINES_MAX) {
@@ -169,7 +169,7 @@ struct words {
     size_t len;
 };
 
-static void join(struct words *words, struct text line)
+static void join(struct words *words, struct weir_text line)
 {
     if (words->len + 1 + line.len <= sizeof words->at) {
         words->at[words->len] = ' ';
@@ -182,7 +182,8 @@ static void join(struct words *words, struct text line)
  * Puts `first` and the lines after `from` that are indented by more than `indent`. Returns the index
  * of the next line.
  */
-static size_t put_joined(const struct paragraph *p, size_t from, size_t indent, struct text first)
+static size_t put_joined(const struct paragraph *p, size_t from, size_t indent,
+                         struct weir_text first)
 {
     struct words words = {.len = 0};
     size_t i = from;
@@ -190,7 +191,7 @@ static size_t put_joined(const struct paragraph *p, size_t from, size_t indent, 
     while (++i < p->count && p->lines[i].indent > indent) {
         join(&words, p->lines[i].text);
     }
-    put_sentences((struct text){words.at, words.len});
+    put_sentences((struct weir_text){words.at, words.len});
     return i;
 }
 
@@ -199,9 +200,9 @@ static void put_list(const struct paragraph *p, size_t from, const char *gap)
 {
     size_t indent = p->lines[from].indent;
     for (size_t i = from; i < p->count;) {
-        struct text line = p->lines[i].text;
+        struct weir_text line = p->lines[i].text;
         const char *end = memmem(line.at, line.len, gap, strlen(gap));
-        struct text term = {line.at, end != NULL ? (size_t)(end - line.at) : 0};
+        struct weir_text term = {line.at, end != NULL ? (size_t)(end - line.at) : 0};
         (void)fputs(".TP 4\n", stdout);
         (void)fputs("\\fB", stdout);
         roff_put(term);
@@ -225,7 +226,7 @@ static void put_plain(const struct paragraph *p)
     for (size_t i = 0; i < p->count; i++) {
         join(&words, p->lines[i].text);
     }
-    put_sentences((struct text){words.at, words.len});
+    put_sentences((struct weir_text){words.at, words.len});
 }
 
 static void put_paragraph(const struct paragraph *p, bool first)
@@ -242,7 +243,7 @@ static void put_paragraph(const struct paragraph *p, bool first)
     }
 }
 
-void roff_put_comment(struct text comment)
+void roff_put_comment(struct weir_text comment)
 {
     struct paragraph p;
     for (bool first = true; next_paragraph(&comment, &p); first = false) {
@@ -255,7 +256,7 @@ void roff_put_comment(struct text comment)
 /* Returns the length of the words in capitals at the start of a paragraph; 0: there are none. */
 static size_t heading_of(const struct paragraph *p)
 {
-    struct text line = p->lines[0].text;
+    struct weir_text line = p->lines[0].text;
     size_t length = 0;
     for (size_t i = 0; p->lines[0].indent == 0 && i < line.len;) {
         size_t word = i;
@@ -277,10 +278,10 @@ static size_t heading_of(const struct paragraph *p)
  */
 static void put_heading(struct paragraph *p, size_t length, char *copy, size_t size)
 {
-    struct text line = p->lines[0].text;
+    struct weir_text line = p->lines[0].text;
     (void)printf(".SH %.*s\n", (int)length, line.at);
     bool stopped = line.len > length && line.at[length] != ' ';
-    struct text rest = stopped ? text_trim(text_after(line, length + 1)) : line;
+    struct weir_text rest = stopped ? text_trim(text_after(line, length + 1)) : line;
     (void)snprintf(copy, size, "%.*s", TEXT_ARGS(rest));
     for (size_t i = 0; !stopped && i < length; i++) {
         copy[i] = (char)tolower((unsigned char)copy[i]);
@@ -293,7 +294,7 @@ static void put_heading(struct paragraph *p, size_t length, char *copy, size_t s
     }
 }
 
-void roff_put_essay(struct text comment, bool code)
+void roff_put_essay(struct weir_text comment, bool code)
 {
     struct paragraph p;
     char copy[256];

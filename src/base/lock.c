@@ -1,6 +1,7 @@
 /* The protocol of the lock's word. lock.h explains it. */
 #include "base/lock.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stddef.h>
 
@@ -42,6 +43,17 @@ static void note_held(const struct lock *from, struct lock *to)
     }
 }
 
+bool lock_held(const struct lock *first, uint64_t count)
+{
+    for (unsigned i = 0; i < HELD_MAX; i++) {
+        uintptr_t bytes = (uintptr_t)held[i] - (uintptr_t)first;
+        if (held[i] != NULL && bytes / sizeof *first < count) {
+            return true;
+        }
+    }
+    return false;
+}
+
 void lock_init(struct lock *lock)
 {
     store_relaxed(&lock->word, 0);
@@ -50,6 +62,7 @@ void lock_init(struct lock *lock)
 /* Returns whether the word was `seen` and is now `mine`. Pairs with lock_release(). */
 static bool take_word(struct lock *lock, uint64_t seen, uint64_t mine)
 {
+    assert(mine > WAITED); /* L1: without a number, the word would say that the lock is free */
     if (!cas_u64(&lock->word, seen, mine)) {
         return false;
     }
@@ -100,7 +113,9 @@ void lock_take(struct lock *lock, struct lock_owner *owner)
 void lock_release(struct lock *lock)
 {
     note_held(lock, NULL);
-    if ((exchange_u64(&lock->word, 0) & WAITED) != 0) {
+    uint64_t was = exchange_u64(&lock->word, 0);
+    assert(was != 0); /* it was held */
+    if ((was & WAITED) != 0) {
         lock_wake(lock);
     }
 }

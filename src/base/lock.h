@@ -76,6 +76,10 @@ bool lock_take_soon(struct lock *lock, struct lock_owner *owner);
 
 void lock_release(struct lock *lock);
 
+/* For asserts: returns whether this thread holds one of `count` locks, the first of which is given.
+ * Of more than four that it holds, the later ones are not known. */
+bool lock_held(const struct lock *first, uint64_t count);
+
 /* Lets others run between two attempts: the first ones by sched_yield(), later ones for 0.2 ms. */
 void lock_pause(unsigned attempt);
 

@@ -150,7 +150,7 @@ static int call_server(const struct admin_client *c, const struct http_call *cal
     return status == 400 || status == 413 ? CLI_USAGE : CLI_FAILED;
 }
 
-int admin_fail(const struct admin_client *c, struct text text, struct buffer *why)
+int admin_fail(const struct admin_client *c, struct weir_text text, struct buffer *why)
 {
     if (why != NULL) {
         safe_put(why, text, false);
@@ -181,7 +181,7 @@ int admin_call_json(const struct admin_client *c, const struct http_call *call, 
     buffer_init(&text, ADMIN_OUTPUT_MAX);
     *out = NULL;
     int code = admin_call(c, call, &result, why);
-    struct text body = result.response.body;
+    struct weir_text body = result.response.body;
     if (status != NULL) {
         *status = result.response.status;
     }

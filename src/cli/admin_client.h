@@ -87,7 +87,7 @@ int admin_call_json(const struct admin_client *c, const struct http_call *call, 
                     int *status, struct buffer *why);
 
 /* Makes a text safe for a terminal, and writes it to `why` or prints it. Returns CLI_FAILED. */
-int admin_fail(const struct admin_client *c, struct text text, struct buffer *why);
+int admin_fail(const struct admin_client *c, struct weir_text text, struct buffer *why);
 
 /* Return a member of an object that is a string, or a number; otherwise "" or 0. */
 const char *json_text(const json_t *object, const char *name);

@@ -50,8 +50,8 @@ json_t *attributes_question(char **words, int count)
     json_t *attributes = json_object();
     bool good = true;
     for (int i = 0; i < count; i++) {
-        struct text value = text_of(words[i]);
-        struct text name = text_cut(&value, '=');
+        struct weir_text value = text_of(words[i]);
+        struct weir_text name = text_cut(&value, '=');
         good = json_object_setn_new(attributes, name.at, name.len,
                                     json_stringn(value.at, value.len)) == 0 &&
                good;

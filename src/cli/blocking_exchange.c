@@ -79,7 +79,7 @@ static int connect_any(const char *text, uint64_t until_ms, int *fd, struct weir
 /* ---- bytes ---- */
 
 /* A connection to a server: bytes of the network, or those of a session of TLS. */
-struct link {
+struct exchange_socket {
     int fd;
     uint64_t until_ms;
     struct tls_session *session; /* NULL: plain text */
@@ -90,7 +90,7 @@ struct link {
  * Sends all bytes, or as many as the server takes: a server that refuses a request does not read
  * it to its end, and its answer says why. Returns false, with errno, when the time is over.
  */
-static bool send_bytes(const struct link *l, struct text bytes)
+static bool send_bytes(const struct exchange_socket *l, struct weir_text bytes)
 {
     while (bytes.len > 0) {
         ssize_t n = send(l->fd, bytes.at, bytes.len, MSG_NOSIGNAL);
@@ -108,7 +108,7 @@ static bool send_bytes(const struct link *l, struct text bytes)
 }
 
 /* Returns the number of bytes received, 0 at the end, -1 with errno. */
-static ssize_t receive_bytes(const struct link *l, char *to, size_t size)
+static ssize_t receive_bytes(const struct exchange_socket *l, char *to, size_t size)
 {
     for (;;) {
         ssize_t n = recv(l->fd, to, size, 0);
@@ -124,7 +124,7 @@ static ssize_t receive_bytes(const struct link *l, char *to, size_t size)
 /* ---- TLS ---- */
 
 /* Sends what the session has to say. */
-static int flush(struct link *l, struct weir_error *error)
+static int flush(struct exchange_socket *l, struct weir_error *error)
 {
     bool sent = send_bytes(l, buffer_text(&l->out));
     buffer_take(&l->out, buffer_len(&l->out));
@@ -132,8 +132,8 @@ static int flush(struct link *l, struct weir_error *error)
 }
 
 /* Gives the session bytes that have come, and appends its plaintext to *input. */
-static int unseal(struct link *l, struct text cipher, struct buffer *input, bool *ended,
-                  struct weir_error *error)
+static int unseal(struct exchange_socket *l, struct weir_text cipher, struct buffer *input,
+                  bool *ended, struct weir_error *error)
 {
     enum tls_result got = tls_receive(l->session, &cipher, input, &l->out, error);
     struct weir_error ignored;
@@ -143,7 +143,7 @@ static int unseal(struct link *l, struct text cipher, struct buffer *input, bool
 }
 
 /* Receives until there is plaintext, or the handshake is finished. Returns 0 or WEIR_E... */
-static int receive_sealed(struct link *l, struct buffer *input, bool *ended,
+static int receive_sealed(struct exchange_socket *l, struct buffer *input, bool *ended,
                           struct weir_error *error)
 {
     char cipher[TLS_RECORD_BYTES];
@@ -157,13 +157,13 @@ static int receive_sealed(struct link *l, struct buffer *input, bool *ended,
             return fail(error, WEIR_EIO, "no answer: %s", strerror(errno));
         }
         *ended = n == 0;
-        e = n == 0 ? 0 : unseal(l, (struct text){cipher, (size_t)n}, input, ended, error);
+        e = n == 0 ? 0 : unseal(l, (struct weir_text){cipher, (size_t)n}, input, ended, error);
     }
     return e;
 }
 
-static int open_session(struct link *l, const struct client_tls *tls, struct buffer *input,
-                        struct weir_error *error)
+static int open_session(struct exchange_socket *l, const struct client_tls *tls,
+                        struct buffer *input, struct weir_error *error)
 {
     bool ended = false;
     if (tls == NULL || tls->context == NULL) {
@@ -184,7 +184,8 @@ static int open_session(struct link *l, const struct client_tls *tls, struct buf
 
 /* ---- the exchange ---- */
 
-static int send_request(struct link *l, struct text request, struct weir_error *error)
+static int send_request(struct exchange_socket *l, struct weir_text request,
+                        struct weir_error *error)
 {
     if (l->session == NULL) {
         return send_bytes(l, request) ? 0 : fail(error, WEIR_EIO, "%s", strerror(errno));
@@ -197,7 +198,8 @@ static int send_request(struct link *l, struct text request, struct weir_error *
 }
 
 /* Receives more of the answer. *ended: no more will come. */
-static int receive_more(struct link *l, struct buffer *input, bool *ended, struct weir_error *error)
+static int receive_more(struct exchange_socket *l, struct buffer *input, bool *ended,
+                        struct weir_error *error)
 {
     if (l->session != NULL) {
         return receive_sealed(l, input, ended, error);
@@ -215,8 +217,8 @@ static int receive_more(struct link *l, struct buffer *input, bool *ended, struc
     return 0;
 }
 
-static int receive_all(struct link *l, const struct blocking_exchange *x, struct buffer *input,
-                       struct weir_error *error)
+static int receive_all(struct exchange_socket *l, const struct blocking_exchange *x,
+                       struct buffer *input, struct weir_error *error)
 {
     for (;;) {
         const char *complaint = "";
@@ -235,7 +237,7 @@ static int receive_all(struct link *l, const struct blocking_exchange *x, struct
 int blocking_exchange(const struct blocking_exchange *x, struct buffer *input,
                       struct weir_error *error)
 {
-    struct link l = {.fd = -1, .until_ms = now_ms() + x->timeout_ms};
+    struct exchange_socket l = {.fd = -1, .until_ms = now_ms() + x->timeout_ms};
     struct weir_error why = {0};
     int e = connect_any(x->address, l.until_ms, &l.fd, error);
     if (e != 0) {

@@ -22,13 +22,13 @@ struct blocking_exchange {
     const char *address; /* "127.0.0.1:8082", "[::1]:8082", "localhost:8082", "unix:PATH" */
     const struct client_tls *tls; /* NULL, or without a context: plain text */
     uint64_t timeout_ms;
-    struct text request;
+    struct weir_text request;
     /*
      * Reads the bytes that have come. EXCHANGE_DONE: the answer is complete. EXCHANGE_MORE: it is
      * not; never returned if `ended`, which means that no more bytes will come. EXCHANGE_BAD: the
      * bytes are no answer; *complaint says why.
      */
-    int (*read)(void *arg, struct text input, bool ended, const char **complaint);
+    int (*read)(void *arg, struct weir_text input, bool ended, const char **complaint);
     void *arg;
 };
 

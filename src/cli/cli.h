@@ -130,7 +130,7 @@ int cli_read(const struct cli_command *command, int argc, char **argv, void *set
  * begin with the word `first`, such as key, unless it is empty. `found` is what was given instead;
  * NULL: nothing. Returns CLI_USAGE.
  */
-int cli_list_words(const struct cli_command *command, struct text first, const char *found);
+int cli_list_words(const struct cli_command *command, struct weir_text first, const char *found);
 
 /* True if the option of this name was given. */
 bool cli_is_given(const struct cli_given *given, const char *name);
@@ -164,7 +164,7 @@ int cli_complain(const struct cli_command *command, const char *format, ...)
 #define cli_fail(command, ...) ((void)cli_complain((command), __VA_ARGS__), CLI_FAILED)
 
 /* Prints a message that has text from another program, made safe for a terminal. */
-void cli_complain_of(const struct cli_command *command, struct text text);
+void cli_complain_of(const struct cli_command *command, struct weir_text text);
 
 /* Prints "weir top: --interval: found '1y', expected " and the rest. Returns CLI_USAGE. */
 int cli_expected(const struct cli_value *value, const char *format, ...)

@@ -56,7 +56,7 @@ int client_tls_open(struct client_tls *tls, const struct cli_command *command, c
         return cli_complain(command, "found an address of %zu bytes, expected fewer than %d", len,
                             CLIENT_ADDRESS_MAX);
     }
-    if (!port_complete((struct text){rest, len}, address)) {
+    if (!port_complete((struct weir_text){rest, len}, address)) {
         memcpy(address, rest, len);
         address[len] = 0;
     }

@@ -22,7 +22,7 @@ static void list_all(FILE *out)
 int cli_words(const char *name, int argc, char **argv)
 {
     const char *second = strchr(name, ' ');
-    struct text first = {name, strcspn(name, " ")};
+    struct weir_text first = {name, strcspn(name, " ")};
     if (argc < (second != NULL ? 2 : 1) || !text_is(first, argv[0])) {
         return 0;
     }

@@ -5,9 +5,9 @@
 #define FILE_MAX 65536
 
 int given_secret_take(struct given_secret *given, const struct cli_command *command,
-                      struct text from, const char *source)
+                      struct weir_text from, const char *source)
 {
-    struct text line = {"", 0};
+    struct weir_text line = {"", 0};
     while (line.len == 0 && from.len > 0) {
         line = text_trim(text_cut(&from, '\n'));
     }
@@ -30,8 +30,9 @@ static int read_file(struct given_secret *given, const struct cli_command *comma
         return cli_complain(command, "--secret-file: cannot read %s: %m", path);
     }
     size_t n = fread(text, 1, sizeof text, file);
-    int code = ferror(file) != 0 ? cli_complain(command, "--secret-file: cannot read %s: %m", path)
-                                 : given_secret_take(given, command, (struct text){text, n}, path);
+    int code = ferror(file) != 0
+                   ? cli_complain(command, "--secret-file: cannot read %s: %m", path)
+                   : given_secret_take(given, command, (struct weir_text){text, n}, path);
     (void)fclose(file);
     explicit_bzero(text, sizeof text);
     return code;

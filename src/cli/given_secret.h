@@ -21,6 +21,6 @@ int given_secret_read(struct given_secret *given, const struct cli_command *comm
 
 /* Takes the first line of `from` that is not empty; `source` is not copied. Returns the same. */
 int given_secret_take(struct given_secret *given, const struct cli_command *command,
-                      struct text from, const char *source);
+                      struct weir_text from, const char *source);
 
 #endif

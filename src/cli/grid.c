@@ -9,11 +9,11 @@
 
 /* ---- safe text ---- */
 
-void safe_put(struct buffer *b, struct text text, bool lines)
+void safe_put(struct buffer *b, struct weir_text text, bool lines)
 {
     while (text.len > 0) {
         bool visible;
-        struct text c = utf8_take(&text, &visible);
+        struct weir_text c = utf8_take(&text, &visible);
         bool kept = visible || (lines && (c.at[0] == '\n' || c.at[0] == '\t'));
         buffer_put(b, kept ? c : TEXT(""));
         for (size_t i = 0; !kept && i < c.len; i++) {
@@ -22,7 +22,7 @@ void safe_put(struct buffer *b, struct text text, bool lines)
     }
 }
 
-void safe_print(FILE *out, struct text text, bool lines)
+void safe_print(FILE *out, struct weir_text text, bool lines)
 {
     struct buffer safe;
     buffer_init(&safe, SAFE_BYTES_MAX);
@@ -32,7 +32,7 @@ void safe_print(FILE *out, struct text text, bool lines)
 }
 
 /* Returns the columns that a text takes on a terminal, if no character takes two. */
-static size_t width_of(struct text text)
+static size_t width_of(struct weir_text text)
 {
     size_t places = 0;
     for (size_t i = 0; i < text.len; i++) {
@@ -41,7 +41,7 @@ static size_t width_of(struct text text)
     return places;
 }
 
-struct text safe_cut(struct text text, size_t places)
+struct weir_text safe_cut(struct weir_text text, size_t places)
 {
     size_t n = 0;
     for (size_t i = 0; places > 0 && i < text.len; i++) {
@@ -53,7 +53,7 @@ struct text safe_cut(struct text text, size_t places)
     return text;
 }
 
-struct text safe_lines(struct text text, size_t lines)
+struct weir_text safe_lines(struct weir_text text, size_t lines)
 {
     size_t n = 0;
     for (size_t i = 0; lines > 0 && i < text.len; i++) {
@@ -77,14 +77,14 @@ void grid_finish(struct grid *g)
     buffer_finish(&g->text);
 }
 
-void grid_put(struct grid *g, struct text text)
+void grid_put(struct grid *g, struct weir_text text)
 {
     struct buffer safe;
     buffer_init(&safe, GRID_BYTES_MAX);
     safe_put(&safe, text, false);
-    struct text whole = buffer_text(&safe);
+    struct weir_text whole = buffer_text(&safe);
     bool last = g->cells % g->count == g->count - 1;
-    struct text kept = safe_cut(whole, last ? 0 : CELL_PLACES_MAX);
+    struct weir_text kept = safe_cut(whole, last ? 0 : CELL_PLACES_MAX);
     buffer_put(&g->text, kept.len == whole.len ? whole : safe_cut(whole, CELL_PLACES_MAX - 3));
     buffer_put(&g->text, kept.len == whole.len ? TEXT("") : TEXT("..."));
     buffer_put_char(&g->text, 0);
@@ -106,7 +106,7 @@ static bool has_titles(const struct grid *g)
 
 static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMNS_MAX])
 {
-    struct text rest = buffer_text(&g->text);
+    struct weir_text rest = buffer_text(&g->text);
     for (unsigned i = 0; i < g->count; i++) {
         widths[i] = has_titles(g) ? strlen(g->columns[i].title) : 0;
     }
@@ -117,7 +117,8 @@ static void measure(const struct grid *g, size_t rows, size_t widths[GRID_COLUMN
     }
 }
 
-static void put_cell(struct buffer *line, struct text cell, size_t width, bool right, bool last)
+static void put_cell(struct buffer *line, struct weir_text cell, size_t width, bool right,
+                     bool last)
 {
     size_t places = width_of(cell);
     int blanks = places < width ? (int)(width - places) : 0;
@@ -128,7 +129,7 @@ static void put_cell(struct buffer *line, struct text cell, size_t width, bool r
 
 static void end_line(struct buffer *line, struct buffer *out, size_t width)
 {
-    struct text text = buffer_text(line);
+    struct weir_text text = buffer_text(line);
     buffer_put(out, safe_cut(text, width));
     buffer_put_char(out, '\n');
     buffer_take(line, text.len);
@@ -137,7 +138,7 @@ static void end_line(struct buffer *line, struct buffer *out, size_t width)
 void grid_print(const struct grid *g, struct buffer *out, size_t width, size_t rows)
 {
     size_t widths[GRID_COLUMNS_MAX];
-    struct text rest = buffer_text(&g->text);
+    struct weir_text rest = buffer_text(&g->text);
     struct buffer line;
     size_t all = g->text.full ? 0 : g->cells / g->count;
     rows = rows == 0 || rows > all ? all : rows;
@@ -145,7 +146,7 @@ void grid_print(const struct grid *g, struct buffer *out, size_t width, size_t r
     buffer_init(&line, GRID_BYTES_MAX);
     for (size_t row = has_titles(g) ? 0 : 1; row <= rows; row++) {
         for (unsigned i = 0; i < g->count; i++) {
-            struct text cell = row == 0 ? text_of(g->columns[i].title) : text_cut(&rest, 0);
+            struct weir_text cell = row == 0 ? text_of(g->columns[i].title) : text_cut(&rest, 0);
             put_cell(&line, cell, widths[i], g->columns[i].right, i + 1 == g->count);
         }
         end_line(&line, out, width);

@@ -11,14 +11,14 @@
 #include "common/buffer.h"
 
 /* Appends a text. A byte that is not visible is written as \xNN. With `lines`, LF and tabs stay. */
-void safe_put(struct buffer *b, struct text text, bool lines);
+void safe_put(struct buffer *b, struct weir_text text, bool lines);
 
 /* Prints a text in the same way. */
-void safe_print(FILE *out, struct text text, bool lines);
+void safe_print(FILE *out, struct weir_text text, bool lines);
 
 /* Return the beginning of a safe text: at most this many columns or lines (0: all). */
-struct text safe_cut(struct text text, size_t places);
-struct text safe_lines(struct text text, size_t lines);
+struct weir_text safe_cut(struct weir_text text, size_t places);
+struct weir_text safe_lines(struct weir_text text, size_t lines);
 
 struct grid_column {
     const char *title; /* NULL in the first column: the grid has no titles */
@@ -38,7 +38,7 @@ struct grid {
 void grid_init(struct grid *g, const struct grid_column *columns, unsigned count);
 void grid_finish(struct grid *g);
 
-void grid_put(struct grid *g, struct text text); /* makes the text safe */
+void grid_put(struct grid *g, struct weir_text text); /* makes the text safe */
 void grid_put_count(struct grid *g, uint64_t number);
 
 /*

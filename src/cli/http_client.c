@@ -49,7 +49,7 @@ static void put_request(struct buffer *b, const struct http_peer *peer,
 
 /* ---- the answer ---- */
 
-static int read_response(void *arg, struct text input, bool ended, const char **complaint)
+static int read_response(void *arg, struct weir_text input, bool ended, const char **complaint)
 {
     struct http_response *response = arg;
     if (!ended && input.len < response->needed) {
@@ -104,7 +104,7 @@ void http_put_status(struct buffer *out, const struct http_peer *peer, int statu
     }
 }
 
-void http_put_encoded(struct buffer *target, struct text text)
+void http_put_encoded(struct buffer *target, struct weir_text text)
 {
     for (size_t i = 0; i < text.len; i++) {
         char c = text.at[i];

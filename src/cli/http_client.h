@@ -24,7 +24,7 @@ struct http_call {
     const char *method;
     const char *target; /* "/v1/limits", encoded */
     const char *type;   /* content type of the body; NULL: no body */
-    struct text body;
+    struct weir_text body;
 };
 
 struct http_result {
@@ -51,6 +51,6 @@ void http_put_status(struct buffer *out, const struct http_peer *peer, int statu
                      const json_t *problem);
 
 /* Appends a percent-encoded text to a target. Letters, digits and "-._~" are not encoded. */
-void http_put_encoded(struct buffer *target, struct text text);
+void http_put_encoded(struct buffer *target, struct weir_text text);
 
 #endif

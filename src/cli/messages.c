@@ -18,7 +18,7 @@ int cli_complain(const struct cli_command *command, const char *format, ...)
     return CLI_USAGE;
 }
 
-void cli_complain_of(const struct cli_command *command, struct text text)
+void cli_complain_of(const struct cli_command *command, struct weir_text text)
 {
     struct buffer safe;
     buffer_init(&safe, 4 * text.len + 1); /* a byte that is not visible takes four: \xNN */

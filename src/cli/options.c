@@ -15,14 +15,14 @@ static void print_words(const struct cli_command *command)
     }
 }
 
-int cli_list_words(const struct cli_command *command, struct text first, const char *found)
+int cli_list_words(const struct cli_command *command, struct weir_text first, const char *found)
 {
     const char *quote = found != NULL ? "'" : "";
     struct cli_word word;
     (void)cli_complain(command, "%.*s%sfound %s%s%s, expected one of these:", TEXT_ARGS(first),
                        first.len > 0 ? ": " : "", quote, found != NULL ? found : "nothing", quote);
     for (size_t i = 0; command->word(i, &word); i++) {
-        struct text usage = text_of(word.usage);
+        struct weir_text usage = text_of(word.usage);
         if (text_equal(text_before(usage, ' '), first) || first.len == 0) {
             print_word(stderr, &word);
         }
@@ -52,7 +52,7 @@ static int read_option(const struct cli_command *command, const char *word, cons
                        void *settings, struct cli_given *given, bool *took_next)
 {
     const char *equals = strchr(word, '=');
-    struct text name = {word, equals != NULL ? (size_t)(equals - word) : strlen(word)};
+    struct weir_text name = {word, equals != NULL ? (size_t)(equals - word) : strlen(word)};
     struct suggestion s = suggest_begin(name);
     size_t i = 0;
     while (i < command->options_count && !text_is(name, command->options[i].name)) {

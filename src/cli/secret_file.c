@@ -118,10 +118,10 @@ static int open_folder(int at, const char *folder)
 static bool make_folder(struct made_folder made)
 {
     char name[NAME_MAX + 1];
-    struct text rest = text_of(made.below);
+    struct weir_text rest = text_of(made.below);
     int fd = made.base != NULL ? open_folder(AT_FDCWD, made.base) : -1;
     while (fd >= 0 && rest.len > 0) {
-        struct text one = text_cut(&rest, '/');
+        struct weir_text one = text_cut(&rest, '/');
         (void)snprintf(name, sizeof name, "%.*s", TEXT_ARGS(one));
         (void)mkdirat(fd, name, 0700);
         int next = open_folder(fd, name);

@@ -25,7 +25,7 @@ static sigset_t before; /* the signal mask before */
 
 /* ---- bytes ---- */
 
-static bool put_all(struct text text)
+static bool put_all(struct weir_text text)
 {
     while (text.len > 0) {
         struct pollfd p = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -190,7 +190,7 @@ void terminal_size(unsigned *columns, unsigned *rows)
 }
 
 /* Clears the rest of each line and then the rest of the screen, so that nothing flickers. */
-bool terminal_paint(struct text lines)
+bool terminal_paint(struct weir_text lines)
 {
     struct buffer out;
     buffer_init(&out, PAINT_MAX);

@@ -33,7 +33,7 @@ enum terminal_event terminal_wait(uint64_t until_ms, char *key);
 void terminal_size(unsigned *columns, unsigned *rows);
 
 /* Paints lines from the top, in place of the previous content. Returns false if writing failed. */
-bool terminal_paint(struct text lines);
+bool terminal_paint(struct weir_text lines);
 
 /* Returns the signal that ended the program, 0 if there was none. */
 int terminal_signal(void);

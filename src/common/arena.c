@@ -80,7 +80,7 @@ void *arena_array(struct arena *arena, size_t n, size_t size)
     return arena_take(arena, bytes);
 }
 
-struct text arena_text(struct arena *arena, struct text text)
+struct weir_text arena_text(struct arena *arena, struct weir_text text)
 {
     char *copy = arena_room(arena, text.len + 1);
     if (copy != NULL && text.len > 0) {
@@ -89,7 +89,7 @@ struct text arena_text(struct arena *arena, struct text text)
     if (copy != NULL) {
         copy[text.len] = 0;
     }
-    return (struct text){copy, copy != NULL ? text.len : 0};
+    return (struct weir_text){copy, copy != NULL ? text.len : 0};
 }
 
 const char *arena_format(struct arena *arena, const char *format, ...)

@@ -34,7 +34,7 @@ void *arena_take(struct arena *arena, size_t bytes);
 void *arena_array(struct arena *arena, size_t n, size_t size);
 
 /* Returns a copy, followed by a NUL byte; at == NULL when out of memory. */
-struct text arena_text(struct arena *arena, struct text text);
+struct weir_text arena_text(struct arena *arena, struct weir_text text);
 
 /* Returns a formatted, terminated string; NULL when out of memory. */
 const char *arena_format(struct arena *arena, const char *format, ...)

@@ -17,7 +17,7 @@ static void remove_note(struct block_notes *notes, struct block_note **at)
     free(note);
 }
 
-static void remove_key(struct block_notes *notes, struct text key)
+static void remove_key(struct block_notes *notes, struct weir_text key)
 {
     struct block_note **at = &notes->first;
     while (*at != NULL && ((*at)->key_len != key.len || memcmp((*at)->key, key.at, key.len) != 0)) {
@@ -39,7 +39,7 @@ static void remove_over(struct block_notes *notes, uint64_t now_ns)
     }
 }
 
-static void insert(struct block_notes *notes, struct text key, const struct block_note *about)
+static void insert(struct block_notes *notes, struct weir_text key, const struct block_note *about)
 {
     struct block_note *note = malloc(sizeof *note + key.len);
     if (note == NULL) {
@@ -54,7 +54,8 @@ static void insert(struct block_notes *notes, struct text key, const struct bloc
     notes->count++;
 }
 
-void block_notes_put(struct block_notes *notes, struct text key, const struct block_note *about)
+void block_notes_put(struct block_notes *notes, struct weir_text key,
+                     const struct block_note *about)
 {
     lock_take(&notes_lock, &lock_private);
     remove_key(notes, key);
@@ -69,7 +70,7 @@ void block_notes_put(struct block_notes *notes, struct text key, const struct bl
     lock_release(&notes_lock);
 }
 
-void block_notes_drop(struct block_notes *notes, struct text key)
+void block_notes_drop(struct block_notes *notes, struct weir_text key)
 {
     lock_take(&notes_lock, &lock_private);
     remove_key(notes, key);

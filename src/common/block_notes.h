@@ -37,10 +37,11 @@ struct block_notes {
 };
 
 /* Notes the block of a key, in place of the key's last one. `about` has neither key nor next. */
-void block_notes_put(struct block_notes *notes, struct text key, const struct block_note *about);
+void block_notes_put(struct block_notes *notes, struct weir_text key,
+                     const struct block_note *about);
 
 /* Drops the note of a key, if there is one. */
-void block_notes_drop(struct block_notes *notes, struct text key);
+void block_notes_drop(struct block_notes *notes, struct weir_text key);
 
 /*
  * Calls fn with each note that is not over at now_ns, the newest first, under the lock. Stops if fn

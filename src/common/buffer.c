@@ -49,7 +49,7 @@ char *buffer_room(struct buffer *b, size_t n)
     return b->at + b->end;
 }
 
-void buffer_put_more(struct buffer *b, struct text text)
+void buffer_put_more(struct buffer *b, struct weir_text text)
 {
     if (b->full) {
         return;
@@ -64,7 +64,7 @@ void buffer_put_more(struct buffer *b, struct text text)
 void buffer_put_u64(struct buffer *b, uint64_t number)
 {
     char digits[20];
-    buffer_put(b, (struct text){digits, (size_t)(text_put_u64(digits, number) - digits)});
+    buffer_put(b, (struct weir_text){digits, (size_t)(text_put_u64(digits, number) - digits)});
 }
 
 void buffer_put_i64(struct buffer *b, int64_t number)
@@ -73,7 +73,7 @@ void buffer_put_i64(struct buffer *b, int64_t number)
     bool negative = number < 0;
     uint64_t size = negative ? 0 - (uint64_t)number : (uint64_t)number;
     const char *end = text_put_u64(digits + negative, size);
-    buffer_put(b, (struct text){digits, (size_t)(end - digits)});
+    buffer_put(b, (struct weir_text){digits, (size_t)(end - digits)});
 }
 
 void buffer_trim(struct buffer *b, size_t keep)

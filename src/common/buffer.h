@@ -23,9 +23,9 @@ struct buffer {
 void buffer_init(struct buffer *b, size_t most);
 void buffer_finish(struct buffer *b);
 
-static inline struct text buffer_text(const struct buffer *b)
+static inline struct weir_text buffer_text(const struct buffer *b)
 {
-    return (struct text){b->at == NULL ? "" : b->at + b->begin, b->end - b->begin};
+    return (struct weir_text){b->at == NULL ? "" : b->at + b->begin, b->end - b->begin};
 }
 
 static inline size_t buffer_len(const struct buffer *b)
@@ -62,9 +62,9 @@ static inline bool buffer_fits(const struct buffer *b, size_t n)
 }
 
 /* Appends a text that does not fit as it is. */
-void buffer_put_more(struct buffer *b, struct text text);
+void buffer_put_more(struct buffer *b, struct weir_text text);
 
-static inline void buffer_put(struct buffer *b, struct text text)
+static inline void buffer_put(struct buffer *b, struct weir_text text)
 {
     if (text.len == 0) {
         return;
@@ -85,7 +85,7 @@ static inline void buffer_put_char(struct buffer *b, char c)
     if (buffer_fits(b, 1)) {
         b->at[b->end++] = c;
     } else {
-        buffer_put_more(b, (struct text){&c, 1});
+        buffer_put_more(b, (struct weir_text){&c, 1});
     }
 }
 

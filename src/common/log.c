@@ -21,7 +21,7 @@
 
 const char *const log_level_names[] = {"audit", "error", "warning", "info", "debug", NULL};
 
-struct line {
+struct log_line {
     size_t len;
     size_t most;
     bool full;
@@ -56,7 +56,7 @@ static struct {
     struct hash_secret secret;
 } log_state = {.level = LEVEL_INFO, .fd = STDERR_FILENO};
 
-static void put(struct line *line, const char *at, size_t len)
+static void put(struct log_line *line, const char *at, size_t len)
 {
     if (line->full || len > line->most - line->len) {
         line->full = true;
@@ -66,13 +66,13 @@ static void put(struct line *line, const char *at, size_t len)
     line->len += len;
 }
 
-static void put_string(struct line *line, const char *string)
+static void put_string(struct log_line *line, const char *string)
 {
     put(line, string, strlen(string));
 }
 
 /* Takes the next character off *value and writes it, escaped if needed; returns its length. */
-static size_t next_escaped(struct text *value, escape_fn escape, char out[ESCAPE_BYTES])
+static size_t next_escaped(struct weir_text *value, escape_fn escape, char out[ESCAPE_BYTES])
 {
     uint32_t c = 0;
     size_t n = utf8_next(*value, &c);
@@ -94,7 +94,8 @@ static size_t next_escaped(struct text *value, escape_fn escape, char out[ESCAPE
  * Writes a value, cut where it would be longer than a value may be. `mark` follows a value that has
  * been cut already.
  */
-static void put_escaped(struct line *line, struct text value, const char *mark, escape_fn escape)
+static void put_escaped(struct log_line *line, struct weir_text value, const char *mark,
+                        escape_fn escape)
 {
     size_t written = 0;
     while (value.len > 0) {
@@ -113,7 +114,8 @@ static void put_escaped(struct line *line, struct text value, const char *mark, 
 /* ---- escapes ---- */
 
 /* Writes the beginning, the number in hex, and the end. Returns their length. */
-static int write_hex(struct text begin, uint32_t number, size_t least, struct text end, char *out)
+static int write_hex(struct weir_text begin, uint32_t number, size_t least, struct weir_text end,
+                     char *out)
 {
     memcpy(out, begin.at, begin.len);
     size_t n = begin.len + digits_write(number, 16, least, out + begin.len);
@@ -176,7 +178,7 @@ static int escape_message(uint32_t c, bool valid, char out[ESCAPE_BYTES])
 }
 
 /* True if a value needs no quotes: it has no space, no '=' and nothing to escape. */
-static bool is_plain(struct text value)
+static bool is_plain(struct weir_text value)
 {
     char out[ESCAPE_BYTES];
     for (size_t i = 0; i < value.len; i++) {
@@ -184,7 +186,7 @@ static bool is_plain(struct text value)
             return false;
         }
     }
-    for (struct text rest = value; rest.len > 0;) {
+    for (struct weir_text rest = value; rest.len > 0;) {
         const char *at = rest.at;
         size_t len = next_escaped(&rest, escape_text, out);
         if (len != (size_t)(rest.at - at) || memcmp(out, at, len) != 0) {
@@ -200,7 +202,7 @@ static const struct format formats[] = {
                      "\":", "}\n", escape_json, escape_json, true},
 };
 
-static void put_begin(struct line *line, const struct format *format, const char *time,
+static void put_begin(struct log_line *line, const struct format *format, const char *time,
                       const char *level, const char *message)
 {
     put_string(line, format->time);
@@ -212,7 +214,7 @@ static void put_begin(struct line *line, const struct format *format, const char
     put_string(line, format->fields);
 }
 
-static void put_value(struct line *line, const struct format *format, struct text value,
+static void put_value(struct log_line *line, const struct format *format, struct weir_text value,
                       const char *mark)
 {
     const char *quote = format->quotes || !is_plain(value) ? "\"" : "";
@@ -221,7 +223,7 @@ static void put_value(struct line *line, const struct format *format, struct tex
     put_string(line, quote);
 }
 
-static void put_count(struct line *line, int64_t count)
+static void put_count(struct log_line *line, int64_t count)
 {
     char digits[DIGITS_MAX];
     put_string(line, count < 0 ? "-" : "");
@@ -229,7 +231,7 @@ static void put_count(struct line *line, int64_t count)
 }
 
 /* Writes the beginning of a key, in whole characters. */
-static void put_cut_key(struct line *line, const struct format *format, struct text key)
+static void put_cut_key(struct log_line *line, const struct format *format, struct weir_text key)
 {
     size_t n = key.len;
     if (n > LOG_KEY_BYTES) {
@@ -237,14 +239,14 @@ static void put_cut_key(struct line *line, const struct format *format, struct t
             n--;
         }
     }
-    put_value(line, format, (struct text){key.at, n}, n < key.len ? CUT_MARK : "");
+    put_value(line, format, (struct weir_text){key.at, n}, n < key.len ? CUT_MARK : "");
 }
 
 /*
  * Writes a hash that is the same for the same key as long as the process runs, and that other
  * processes cannot compute.
  */
-static void put_hashed_key(struct line *line, const struct format *format, struct text key)
+static void put_hashed_key(struct log_line *line, const struct format *format, struct weir_text key)
 {
     char digits[DIGITS_MAX] = "?";
     size_t n = 1;
@@ -252,10 +254,11 @@ static void put_hashed_key(struct line *line, const struct format *format, struc
         digits[0] = '#';
         n += digits_write(hash_sip(&log_state.secret, key.at, key.len).low, 16, 16, digits + 1);
     }
-    put_value(line, format, (struct text){digits, n}, "");
+    put_value(line, format, (struct weir_text){digits, n}, "");
 }
 
-static void put_field(struct line *line, const struct format *format, const struct log_field *field)
+static void put_field(struct log_line *line, const struct format *format,
+                      const struct log_field *field)
 {
     put_string(line, format->name);
     put_string(line, field->name);
@@ -275,7 +278,7 @@ static void put_field(struct line *line, const struct format *format, const stru
 }
 
 /* Writes the fields. One that does not fit is left out as a whole; returns how many were. */
-static int64_t put_fields(struct line *line, const struct format *format,
+static int64_t put_fields(struct log_line *line, const struct format *format,
                           const struct log_field *fields, size_t count)
 {
     int64_t left_out = 0;
@@ -306,7 +309,7 @@ static bool is_read(bool lost)
  * Writes the line at once. If a write is cut short, which happens with full pipes and disks, writes
  * the rest.
  */
-static bool write_line(const struct line *line)
+static bool write_line(const struct log_line *line)
 {
     for (size_t done = 0; done < line->len;) {
         ssize_t n = write(log_state.fd, line->at + done, line->len - done);
@@ -336,7 +339,7 @@ enum log_level log_get_level(void)
     return (enum log_level)load_relaxed(&log_state.level);
 }
 
-bool log_level_parse(struct text text, enum log_level *level)
+bool log_level_parse(struct weir_text text, enum log_level *level)
 {
     for (enum log_level i = LEVEL_ERROR; i < LEVELS; i++) {
         if (text_is(text, log_level_names[i])) {
@@ -356,7 +359,7 @@ void log_event(enum log_level level, const char *message, const struct log_field
     int number = errno;
     const struct format *format = &formats[log_state.format];
     uint64_t lost = load_relaxed(&log_state.lost);
-    struct line line = {.most = LOG_LINE_BYTES - TAIL_BYTES};
+    struct log_line line = {.most = LOG_LINE_BYTES - TAIL_BYTES};
     char time[DIGITS_TIME_MAX];
     digits_time(clock_unix_ns(), time);
     put_begin(&line, format, time, log_level_names[level], message);
@@ -406,4 +409,19 @@ void log_limited_event(struct log_limit *limit, enum log_level level, const char
         all[count++] = LOG_COUNT("like_this_left_out", left_out);
     }
     log_event(level, message, all, count);
+}
+
+bool log_once(uint64_t *told)
+{
+    return load_relaxed(told) == 0 && cas_u64(told, 0, 1);
+}
+
+bool log_again_after(unsigned looks, unsigned *pause, bool something)
+{
+    if (*pause > 0) {
+        (*pause)--;
+        return false;
+    }
+    *pause = something ? looks : 0;
+    return something;
 }

@@ -32,7 +32,7 @@ extern const char *const log_level_names[LEVELS + 1];
 struct log_field {
     const char *name;
     enum { LOG_FIELD_TEXT, LOG_FIELD_COUNT, LOG_FIELD_KEY } kind;
-    struct text text;
+    struct weir_text text;
     int64_t count;
 };
 
@@ -48,7 +48,7 @@ void log_init(int fd, enum log_format format, enum log_keys keys);
 /* May be called from any thread, at any time. */
 void log_set_level(enum log_level level);
 enum log_level log_get_level(void);
-bool log_level_parse(struct text text, enum log_level *level); /* error to debug */
+bool log_level_parse(struct weir_text text, enum log_level *level); /* error to debug */
 
 /*
  * Writes a line in one write(2). A line that could not be written, or for which the descriptor was
@@ -90,5 +90,15 @@ void log_limited_event(struct log_limit *limit, enum log_level level, const char
 #define LOG_LIMITED(limit, level, message, ...)                                                    \
     log_limited_event((limit), (level), (message), (struct log_field[]){__VA_ARGS__},              \
                       sizeof((struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
+
+/* For a line that is written once. True for the first caller of all threads; *told is 0 at first. */
+bool log_once(uint64_t *told);
+
+/*
+ * For a state that one thread looks at again and again. Returns true if there is something to log
+ * and none of the last `looks` calls returned true. *pause, 0 at first, is how many calls of the
+ * pause are left.
+ */
+bool log_again_after(unsigned looks, unsigned *pause, bool something);
 
 #endif

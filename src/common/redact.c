@@ -11,14 +11,14 @@
 
 /* A text, or a text percent-decoded, with the place of each of its bytes in the text. */
 struct view {
-    struct text text;
+    struct weir_text text;
     size_t len;
     char *at; /* in `room`, with a free byte before it for mark_split() */
     char room[1 + READ_MAX];
     uint16_t begin[READ_MAX + 1]; /* the last one is the end of the text */
 };
 
-static void view_decoded(struct text text, bool decode, struct view *v)
+static void view_decoded(struct weir_text text, bool decode, struct view *v)
 {
     size_t n = 0;
     v->text = text;
@@ -64,7 +64,7 @@ static void learn_one(struct redact *r, const char *at, size_t len)
     (void)pthread_mutex_unlock(&r->lock);
 }
 
-void redact_learn(struct redact *r, struct text secret)
+void redact_learn(struct redact *r, struct weir_text secret)
 {
     struct view decoded;
     secret.len = secret.len < REDACT_SECRET_MAX ? secret.len : REDACT_SECRET_MAX;
@@ -134,7 +134,7 @@ static void mark_secret(const struct redact *r, const struct redacted_secret *s,
 }
 
 /* Marks what stands between "://" and the last '@' of the same word. */
-static void mark_url(struct text text, bool *marked)
+static void mark_url(struct weir_text text, bool *marked)
 {
     for (size_t i = 0; i + 3 <= text.len; i++) {
         if (memcmp(text.at + i, "://", 3) != 0) {
@@ -151,7 +151,7 @@ static void mark_url(struct text text, bool *marked)
 }
 
 /* Marks all secrets in a text of up to READ_MAX bytes. Returns the length of the longest secret. */
-static size_t mark_all(struct redact *r, struct text text, bool *marked)
+static size_t mark_all(struct redact *r, struct weir_text text, bool *marked)
 {
     static const bool ways[] = {false, true};
     struct view v;
@@ -173,28 +173,28 @@ static size_t mark_all(struct redact *r, struct text text, bool *marked)
     return longest;
 }
 
-struct text redact_write(struct redact *r, struct text from, char *out, size_t size)
+struct weir_text redact_write(struct redact *r, struct weir_text from, char *out, size_t size)
 {
     bool marked[READ_MAX];
-    struct text text = {from.at, from.len < READ_MAX ? from.len : READ_MAX};
+    struct weir_text text = {from.at, from.len < READ_MAX ? from.len : READ_MAX};
     size_t longest = mark_all(r, text, marked);
     size_t shown = text.len < from.len ? text.len - ENCODED_BYTE * longest : text.len;
     size_t n = 0;
     for (size_t i = 0; i < shown; i++) {
         bool begins = marked[i] && (i == 0 || !marked[i - 1]);
-        struct text next = !marked[i] ? (struct text){&text.at[i], 1}
-                           : begins   ? TEXT(REDACT_MARK)
-                                      : TEXT("");
+        struct weir_text next = !marked[i] ? (struct weir_text){&text.at[i], 1}
+                                : begins   ? TEXT(REDACT_MARK)
+                                           : TEXT("");
         if (n + next.len > size) {
             break;
         }
         memcpy(out + n, next.at, next.len);
         n += next.len;
     }
-    return (struct text){out, n};
+    return (struct weir_text){out, n};
 }
 
-bool redact_finds(struct redact *r, struct text text)
+bool redact_finds(struct redact *r, struct weir_text text)
 {
     bool marked[READ_MAX];
     text.len = text.len < READ_MAX ? text.len : READ_MAX;

@@ -35,15 +35,15 @@ struct redact {
 int redact_init(struct redact *r);
 
 /* Remembers a secret. An empty one is none. May be called from any thread, as all that follow. */
-void redact_learn(struct redact *r, struct text secret);
+void redact_learn(struct redact *r, struct weir_text secret);
 
 /*
  * Writes the text with REDACT_MARK in place of each secret, and cuts it to `size` bytes. Returns the
  * part of `out` that it has written. r NULL: no secrets are known.
  */
-struct text redact_write(struct redact *r, struct text from, char *out, size_t size);
+struct weir_text redact_write(struct redact *r, struct weir_text from, char *out, size_t size);
 
 /* Returns whether the text contains a secret. */
-bool redact_finds(struct redact *r, struct text text);
+bool redact_finds(struct redact *r, struct weir_text text);
 
 #endif

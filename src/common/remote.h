@@ -33,7 +33,7 @@ enum remote_failure { REMOTE_FAIL_LOCAL, REMOTE_FAIL_OPEN, REMOTE_FAIL_CLOSED, R
 
 /* A limit to be decided. */
 struct remote_spec {
-    struct text name;            /* of the limit with its tier or rate: one name for each state */
+    struct weir_text name;       /* of the limit with its tier or rate: one name for each state */
     struct weir_options options; /* as for weir_open(); its options of memory are ignored */
     int mode;                    /* enum remote_mode, not LOCAL */
     int on_failure;              /* enum remote_failure */
@@ -64,11 +64,11 @@ enum remote_verb {
 
 /* One limit of a question, with its key. */
 struct remote_part {
-    void *limit;        /* as open() made it; NULL: decided here */
-    struct weir *local; /* decides it if `limit` is NULL */
-    bool queue;         /* `local` is a leaky_bucket: its units are places in a queue */
-    struct text shard;  /* at NULL: shard by the key itself */
-    struct text key;    /* 1 to WEIR_KEY_MAX bytes */
+    void *limit;            /* as open() made it; NULL: decided here */
+    struct weir *local;     /* decides it if `limit` is NULL */
+    bool queue;             /* `local` is a leaky_bucket: its units are places in a queue */
+    struct weir_text shard; /* at NULL: shard by the key itself */
+    struct weir_text key;   /* 1 to WEIR_KEY_MAX bytes */
     uint64_t cost;
     uint64_t wait_ns;        /* CHECK, PEEK: max_wait of this part, if the question has none */
     struct remote_rate rate; /* CHECK, PEEK, UP_TO of a limit with any_rate */

@@ -70,7 +70,7 @@ static void compress(uint32_t *state, const unsigned char *block)
 }
 
 /* Compresses the text in blocks, then a 1 bit, zeros, and the length in bits. */
-void sha256(struct text text, unsigned char out[SHA256_SIZE])
+void sha256(struct weir_text text, unsigned char out[SHA256_SIZE])
 {
     uint32_t state[] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
@@ -96,7 +96,7 @@ void sha256(struct text text, unsigned char out[SHA256_SIZE])
     }
 }
 
-void sha256_mark(struct text text, char out[SHA256_MARKED])
+void sha256_mark(struct weir_text text, char out[SHA256_MARKED])
 {
     unsigned char hash[SHA256_SIZE];
     sha256(text, hash);

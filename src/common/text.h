@@ -7,12 +7,12 @@
 #include <stdint.h>
 #include <string.h>
 
-struct text {
+struct weir_text {
     const char *at;
     size_t len;
 };
 
-#define TEXT(literal) ((struct text){(literal), sizeof(literal) - 1})
+#define TEXT(literal) ((struct weir_text){(literal), sizeof(literal) - 1})
 
 /* For printf: "%.*s" with TEXT_ARGS(t). */
 #define TEXT_ARGS(t) (int)(t).len, (t).at
@@ -20,29 +20,29 @@ struct text {
 /* As TEXT_ARGS(), for a text of a client in a message: at most `most` bytes of it. */
 #define TEXT_CUT(t, most) (int)((t).len > (most) ? (most) : (t).len), (t).at
 
-static inline struct text text_of(const char *string)
+static inline struct weir_text text_of(const char *string)
 {
-    return (struct text){string, strlen(string)};
+    return (struct weir_text){string, strlen(string)};
 }
 
-static inline bool text_equal(struct text a, struct text b)
+static inline bool text_equal(struct weir_text a, struct weir_text b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.at, b.at, a.len) == 0);
 }
 
-static inline bool text_is(struct text a, const char *string)
+static inline bool text_is(struct weir_text a, const char *string)
 {
     return text_equal(a, text_of(string));
 }
 
-static inline bool text_starts(struct text a, const char *prefix)
+static inline bool text_starts(struct weir_text a, const char *prefix)
 {
     size_t n = strlen(prefix);
     return a.len >= n && memcmp(a.at, prefix, n) == 0;
 }
 
 /* Compares in upper or lower case; the word itself is given in upper case. */
-static inline bool text_is_word(struct text a, const char *upper)
+static inline bool text_is_word(struct weir_text a, const char *upper)
 {
     if (a.len != strlen(upper)) {
         return false;
@@ -57,7 +57,7 @@ static inline bool text_is_word(struct text a, const char *upper)
 }
 
 /* True if the text ends with the suffix, and is longer. */
-static inline bool text_ends(struct text a, const char *suffix)
+static inline bool text_ends(struct weir_text a, const char *suffix)
 {
     size_t n = strlen(suffix);
     return a.len > n && memcmp(a.at + a.len - n, suffix, n) == 0;
@@ -72,7 +72,7 @@ static inline bool text_is_plain(char c, const char *others)
 }
 
 /* True if the text has nothing but ASCII letters, digits and the others; false if it is empty. */
-static inline bool text_is_made_of(struct text a, const char *others)
+static inline bool text_is_made_of(struct weir_text a, const char *others)
 {
     size_t i = 0;
     while (i < a.len && text_is_plain(a.at[i], others)) {
@@ -82,28 +82,28 @@ static inline bool text_is_made_of(struct text a, const char *others)
 }
 
 /* Returns the text without its first n bytes. */
-static inline struct text text_after(struct text a, size_t n)
+static inline struct weir_text text_after(struct weir_text a, size_t n)
 {
-    return (struct text){a.at + n, a.len - n};
+    return (struct weir_text){a.at + n, a.len - n};
 }
 
 /* Returns the text before the first byte c; all of it if there is none. */
-static inline struct text text_before(struct text a, char c)
+static inline struct weir_text text_before(struct weir_text a, char c)
 {
     const char *found = a.len > 0 ? memchr(a.at, c, a.len) : NULL;
-    return (struct text){a.at, found != NULL ? (size_t)(found - a.at) : a.len};
+    return (struct weir_text){a.at, found != NULL ? (size_t)(found - a.at) : a.len};
 }
 
 /* Takes the text before the first byte c off the front, and that byte; returns the text. */
-static inline struct text text_cut(struct text *rest, char c)
+static inline struct weir_text text_cut(struct weir_text *rest, char c)
 {
-    struct text part = text_before(*rest, c);
+    struct weir_text part = text_before(*rest, c);
     *rest = text_after(*rest, part.len + (part.len < rest->len));
     return part;
 }
 
 /* Reads a number of decimal digits. False: there is anything else, or it needs more than 64 bits. */
-static inline bool text_to_u64(struct text a, uint64_t *number)
+static inline bool text_to_u64(struct weir_text a, uint64_t *number)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < a.len; i++) {
@@ -140,7 +140,7 @@ static inline unsigned text_hex_digit(char c)
 }
 
 /* Returns the byte that the two hexadecimal digits at this place stand for; -1: there are none. */
-static inline int text_hex_byte(struct text a, size_t at)
+static inline int text_hex_byte(struct weir_text a, size_t at)
 {
     unsigned high = a.len > at + 1 ? text_hex_digit(a.at[at]) : 16;
     unsigned low = high < 16 ? text_hex_digit(a.at[at + 1]) : 16;
@@ -148,13 +148,13 @@ static inline int text_hex_byte(struct text a, size_t at)
 }
 
 /* Returns the byte that "%XX" at this place stands for; -1: there is none. */
-static inline int text_percent_byte(struct text a, size_t at)
+static inline int text_percent_byte(struct weir_text a, size_t at)
 {
     return a.at[at] == '%' ? text_hex_byte(a, at + 1) : -1;
 }
 
 /* Returns the text without spaces, tabs and line ends around it. */
-static inline struct text text_trim(struct text a)
+static inline struct weir_text text_trim(struct weir_text a)
 {
     while (a.len > 0 && strchr(" \t\r\n", a.at[0]) != NULL && a.at[0] != 0) {
         a = text_after(a, 1);

@@ -47,18 +47,18 @@ struct text_map *text_map_create(struct arena *arena, size_t n)
 /*
  * Returns the place of the text, or the free place where it belongs. At least one in three is free.
  */
-static struct place_taken *find(const struct text_map *map, struct text text)
+static struct place_taken *find(const struct text_map *map, struct weir_text text)
 {
     uint64_t i = hash_sip(&map->secret, text.at, text.len).low;
     for (;; i++) {
         struct place_taken *p = &map->places[i & map->mask];
-        if (p->at == NULL || text_equal((struct text){p->at, p->len}, text)) {
+        if (p->at == NULL || text_equal((struct weir_text){p->at, p->len}, text)) {
             return p;
         }
     }
 }
 
-int64_t text_map_put(struct text_map *map, struct text text, uint32_t number)
+int64_t text_map_put(struct text_map *map, struct weir_text text, uint32_t number)
 {
     struct place_taken *p = find(map, text);
     if (p->at != NULL) {
@@ -72,7 +72,7 @@ int64_t text_map_put(struct text_map *map, struct text text, uint32_t number)
     return -1;
 }
 
-int64_t text_map_find(const struct text_map *map, struct text text)
+int64_t text_map_find(const struct text_map *map, struct weir_text text)
 {
     if (map == NULL || map->count == 0) {
         return -1;

@@ -24,10 +24,10 @@ uint64_t text_map_bytes(size_t n);
  * Adds a text, whose bytes must stay where they are. Returns -1; the number of the same text if it
  * is already there (nothing changes); or -2 if there are n texts already.
  */
-int64_t text_map_put(struct text_map *map, struct text text, uint32_t number);
+int64_t text_map_put(struct text_map *map, struct weir_text text, uint32_t number);
 
 /* Returns the number of a text, -1 if it is not there. map may be NULL. */
-int64_t text_map_find(const struct text_map *map, struct text text);
+int64_t text_map_find(const struct text_map *map, struct weir_text text);
 
 size_t text_map_count(const struct text_map *map);
 

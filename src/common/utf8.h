@@ -10,7 +10,7 @@
  * Returns the length in bytes, 1 to 4, of the character that the text begins with, and sets *number
  * to its code point; 0 if the bytes are invalid.
  */
-static inline size_t utf8_next(struct text text, uint32_t *number)
+static inline size_t utf8_next(struct weir_text text, uint32_t *number)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char first = text.len > 0 ? (unsigned char)text.at[0] : 0xff;
@@ -45,11 +45,11 @@ static inline bool utf8_visible(uint32_t c)
  * Takes the next character off the front of the text, which is not empty. A byte that belongs to no
  * character is taken by itself, and is not visible.
  */
-static inline struct text utf8_take(struct text *rest, bool *visible)
+static inline struct weir_text utf8_take(struct weir_text *rest, bool *visible)
 {
     uint32_t c = 0;
     size_t n = utf8_next(*rest, &c);
-    struct text taken = {rest->at, n > 0 ? n : 1};
+    struct weir_text taken = {rest->at, n > 0 ? n : 1};
     *visible = n > 0 && utf8_visible(c);
     *rest = text_after(*rest, taken.len);
     return taken;

@@ -176,7 +176,7 @@ static int make_shared(struct weir_fleet *f, struct weir_error *error)
 static int look_at_secrets(struct weir_fleet *f, struct weir_error *error)
 {
     char room[FLEET_SECRET_BYTES];
-    struct text secret;
+    struct weir_text secret;
     int e = redact_init(&f->redact);
     if (e != 0) {
         return fail(error, e, "the kernel gives no random numbers");

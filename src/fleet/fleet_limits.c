@@ -219,7 +219,7 @@ int weir_fleet_check(struct weir_fleet_limit *limit, const void *key, size_t key
 
 /* ---- other verbs ---- */
 
-static int tell(struct weir_fleet_limit *limit, int verb, struct text key, uint64_t units,
+static int tell(struct weir_fleet_limit *limit, int verb, struct weir_text key, uint64_t units,
                 uint64_t time_ns, weir_fleet_done_fn done, void *arg)
 {
     struct remote_answer answer;
@@ -241,13 +241,13 @@ static int tell(struct weir_fleet_limit *limit, int verb, struct text key, uint6
 int weir_fleet_refund(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                       uint64_t units, weir_fleet_done_fn done, void *arg)
 {
-    return tell(limit, REMOTE_REFUND, (struct text){key, key_len}, units, 0, done, arg);
+    return tell(limit, REMOTE_REFUND, (struct weir_text){key, key_len}, units, 0, done, arg);
 }
 
 int weir_fleet_penalize(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                         uint64_t units, weir_fleet_done_fn done, void *arg)
 {
-    return tell(limit, REMOTE_PENALIZE, (struct text){key, key_len}, units, 0, done, arg);
+    return tell(limit, REMOTE_PENALIZE, (struct weir_text){key, key_len}, units, 0, done, arg);
 }
 
 int weir_fleet_block(struct weir_fleet_limit *limit, const void *key, size_t key_len,
@@ -256,17 +256,17 @@ int weir_fleet_block(struct weir_fleet_limit *limit, const void *key, size_t key
     if (for_ns == 0) {
         return WEIR_ETIME;
     }
-    return tell(limit, REMOTE_BLOCK, (struct text){key, key_len}, 1, for_ns, done, arg);
+    return tell(limit, REMOTE_BLOCK, (struct weir_text){key, key_len}, 1, for_ns, done, arg);
 }
 
 int weir_fleet_unblock(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                        weir_fleet_done_fn done, void *arg)
 {
-    return tell(limit, REMOTE_UNBLOCK, (struct text){key, key_len}, 1, 0, done, arg);
+    return tell(limit, REMOTE_UNBLOCK, (struct weir_text){key, key_len}, 1, 0, done, arg);
 }
 
 int weir_fleet_reset(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                      weir_fleet_done_fn done, void *arg)
 {
-    return tell(limit, REMOTE_RESET, (struct text){key, key_len}, 1, 0, done, arg);
+    return tell(limit, REMOTE_RESET, (struct weir_text){key, key_len}, 1, 0, done, arg);
 }

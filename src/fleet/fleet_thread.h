@@ -39,8 +39,8 @@ struct fleet_thread {
     struct fleet_thread *next; /* in weir_fleet.threads */
     uv_loop_t *loop;
     struct store *store;
-    struct text secret; /* the password of a link, set only within its client_up() */
-    bool happened;      /* a turn is to be taken */
+    struct weir_text secret; /* the password of a link, set only within its client_up() */
+    bool happened;           /* a turn is to be taken */
     bool closing;
     uint64_t leave_ns; /* when it closes by itself at the latest; UINT64_MAX: it does not */
     unsigned handles;  /* handles and requests that have not had their last callback */
@@ -107,7 +107,7 @@ int fleet_tls_open(struct weir_fleet *fleet, struct weir_error *error);
 int fleet_networks_read(struct weir_fleet *fleet, struct weir_error *error);
 /* For client_options.permits: refuses addresses that are not in the networks, and counts them.
  * Names are permitted: fleet_permits_address() is asked about each of their addresses. */
-bool fleet_permits(void *fleet, struct text host, unsigned port);
+bool fleet_permits(void *fleet, struct weir_text host, unsigned port);
 bool fleet_permits_address(struct weir_fleet *fleet, const struct sockaddr *address);
 
 /* ---- secret.c ---- */
@@ -115,7 +115,7 @@ bool fleet_permits_address(struct weir_fleet *fleet, const struct sockaddr *addr
 /* Sets *secret to the password of the Sentinels or of the store, as the fleet's options say; empty
  * if there is none. A password from a file is read into `room`. Returns 0 or WEIR_E... */
 int fleet_secret_read(const struct weir_fleet *fleet, bool sentinel, char room[FLEET_SECRET_BYTES],
-                      struct text *secret, struct weir_error *error);
+                      struct weir_text *secret, struct weir_error *error);
 /* Returns 0, or WEIR_EINVAL: a password and a file for it, a user without a password, or a password
  * that is too long. */
 int fleet_secrets_check(const struct weir_fleet_options *o, struct weir_error *error);

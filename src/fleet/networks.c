@@ -10,11 +10,12 @@
 
 /* ---- the option ---- */
 
-static int read_items(struct text list, struct cidr *items, size_t *count, struct weir_error *error)
+static int read_items(struct weir_text list, struct cidr *items, size_t *count,
+                      struct weir_error *error)
 {
     struct weir_error why = {0};
     while (list.len > 0) {
-        struct text item = text_trim(text_cut(&list, ','));
+        struct weir_text item = text_trim(text_cut(&list, ','));
         if (cidr_parse(item, &items[*count], &why) != 0) {
             return fail(error, WEIR_EINVAL, "networks: %s", why.text);
         }
@@ -28,7 +29,7 @@ int fleet_networks_read(struct weir_fleet *f, struct weir_error *error)
     if (f->options.networks == NULL) {
         return 0;
     }
-    struct text list = text_of(f->options.networks);
+    struct weir_text list = text_of(f->options.networks);
     size_t count = 0;
     struct cidr *items = calloc(list.len + 1, sizeof *items); /* more than it can have */
     int e = items != NULL ? read_items(list, items, &count, error) : WEIR_ENOMEM;
@@ -53,7 +54,7 @@ static bool has(struct weir_fleet *f, const struct address *a, const char *host,
     return false;
 }
 
-bool fleet_permits(void *fleet, struct text host, unsigned port)
+bool fleet_permits(void *fleet, struct weir_text host, unsigned port)
 {
     struct address a;
     char text[ADDRESS_MAX];

@@ -1,5 +1,6 @@
 #include "fleet/place.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
@@ -71,6 +72,7 @@ static void lend(struct fleet_place *p, struct remote_question *q)
 static struct lent_question *take_back(struct remote_question *q)
 {
     struct lent_question *l = q->arg;
+    assert(l->question == q && l->place->pending > 0); /* H1 */
     q->done = l->done;
     q->arg = l->arg;
     q->memory = l;
@@ -97,6 +99,7 @@ int fleet_place_ask(struct fleet_place *p, struct remote_question *q, struct rem
 
 static void on_closed(uv_handle_t *handle)
 {
+    assert(((struct fleet_place *)handle->data)->pending == 0); /* H2 */
     free(handle->data);
 }
 

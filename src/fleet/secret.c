@@ -71,8 +71,8 @@ static ssize_t read_file(const char *path, char *room, size_t most)
     return got < 0 ? -1 : (ssize_t)n;
 }
 
-static int first_line(const struct secret *s, char room[FLEET_SECRET_BYTES], struct text *secret,
-                      struct weir_error *error)
+static int first_line(const struct secret *s, char room[FLEET_SECRET_BYTES],
+                      struct weir_text *secret, struct weir_error *error)
 {
     const char *path = s->file;
     ssize_t n = read_file(path, room, FLEET_SECRET_BYTES);
@@ -93,12 +93,12 @@ static int first_line(const struct secret *s, char room[FLEET_SECRET_BYTES], str
                     "%spassword_file %.100s: the first line is empty, expected a password",
                     s->prefix, path);
     }
-    *secret = (struct text){room, len};
+    *secret = (struct weir_text){room, len};
     return 0;
 }
 
 int fleet_secret_read(const struct weir_fleet *fleet, bool sentinel, char room[FLEET_SECRET_BYTES],
-                      struct text *secret, struct weir_error *error)
+                      struct weir_text *secret, struct weir_error *error)
 {
     struct secret s = secret_of(&fleet->options, sentinel);
     *secret = s.password != NULL ? text_of(s.password) : TEXT("");

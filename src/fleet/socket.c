@@ -87,14 +87,14 @@ void socket_watch(struct fleet_socket *s, bool blocked)
     (void)uv_poll_start(s->poll, UV_READABLE | (blocked ? UV_WRITABLE : 0), socket_event);
 }
 
-static struct text outgoing(struct fleet_socket *s)
+static struct weir_text outgoing(struct fleet_socket *s)
 {
     return s->tls == NULL ? client_outgoing(s->link) : socket_seal(s);
 }
 
 static void write_out(struct fleet_socket *s, uint64_t now_ns)
 {
-    struct text out;
+    struct weir_text out;
     while ((out = outgoing(s)).len > 0) {
         ssize_t n = send(s->fd, out.at, out.len, MSG_NOSIGNAL);
         if (n > 0 && s->tls != NULL) {
@@ -116,7 +116,7 @@ static void write_out(struct fleet_socket *s, uint64_t now_ns)
     }
 }
 
-static bool receive(struct fleet_socket *s, struct text bytes, uint64_t now_ns)
+static bool receive(struct fleet_socket *s, struct weir_text bytes, uint64_t now_ns)
 {
     return s->tls == NULL ? client_received(s->link, bytes, now_ns)
                           : socket_unseal(s, bytes, now_ns);
@@ -128,7 +128,7 @@ static void read_in(struct fleet_socket *s, uint64_t now_ns)
     for (int i = 0; i < READS_MAX && s->link != NULL; i++) {
         ssize_t n = read(s->fd, room, FLEET_READ_BYTES);
         if (n > 0) {
-            if (!receive(s, (struct text){room, (size_t)n}, now_ns) || n < FLEET_READ_BYTES) {
+            if (!receive(s, (struct weir_text){room, (size_t)n}, now_ns) || n < FLEET_READ_BYTES) {
                 return;
             }
         } else if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
@@ -168,7 +168,7 @@ void socket_event(uv_poll_t *poll, int status, int events)
 
 /* ---- the client's driver ---- */
 
-static void drive_connect(void *arg, struct client_link *link, struct text host, unsigned port)
+static void drive_connect(void *arg, struct client_link *link, struct weir_text host, unsigned port)
 {
     struct fleet_thread *t = arg;
     struct fleet_socket *s = calloc(1, sizeof *s);

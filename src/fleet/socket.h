@@ -72,10 +72,10 @@ void socket_forget_names(struct fleet_socket *s);
 void socket_secure(struct fleet_socket *s, uint64_t now_ns);
 /* Decrypts bytes that were read and passes them on. Returns false if the socket is closed, or
  * connects to another address. */
-bool socket_unseal(struct fleet_socket *s, struct text cipher, uint64_t now_ns);
+bool socket_unseal(struct fleet_socket *s, struct weir_text cipher, uint64_t now_ns);
 /* Encrypts what the client has to send, if the kernel has taken all that was encrypted before.
  * Returns the bytes for the kernel. */
-struct text socket_seal(struct fleet_socket *s);
+struct weir_text socket_seal(struct fleet_socket *s);
 /* Says goodbye, as far as the kernel takes it at once, and frees the session. */
 void socket_end_tls(struct fleet_socket *s);
 

@@ -100,7 +100,7 @@ void socket_secure(struct fleet_socket *s, uint64_t now_ns)
     }
 }
 
-bool socket_unseal(struct fleet_socket *s, struct text cipher, uint64_t now_ns)
+bool socket_unseal(struct fleet_socket *s, struct weir_text cipher, uint64_t now_ns)
 {
     struct weir_error error = {0};
     struct buffer *plain = &s->thread->plain; /* with room for all that cipher can hold */
@@ -108,7 +108,7 @@ bool socket_unseal(struct fleet_socket *s, struct text cipher, uint64_t now_ns)
     if (s->state == SECURING && tls_is_up(s->tls)) {
         socket_up(s, now_ns);
     }
-    struct text bytes = buffer_text(plain);
+    struct weir_text bytes = buffer_text(plain);
     bool open = s->link != NULL && (bytes.len == 0 || client_received(s->link, bytes, now_ns));
     buffer_take(plain, bytes.len);
     if (!open) {
@@ -128,11 +128,11 @@ bool socket_unseal(struct fleet_socket *s, struct text cipher, uint64_t now_ns)
 
 /* The client's bytes count as sent when they are encrypted: nothing can be taken back from the
  * middle of a record. */
-struct text socket_seal(struct fleet_socket *s)
+struct weir_text socket_seal(struct fleet_socket *s)
 {
     if (s->state == UP && buffer_len(&s->sealed) == 0) {
         struct weir_error error;
-        struct text out = client_outgoing(s->link);
+        struct weir_text out = client_outgoing(s->link);
         size_t len = out.len;
         if (len == 0) {
             return out;
@@ -149,7 +149,7 @@ struct text socket_seal(struct fleet_socket *s)
 void socket_end_tls(struct fleet_socket *s)
 {
     tls_end(s->tls, &s->sealed);
-    struct text rest = buffer_text(&s->sealed);
+    struct weir_text rest = buffer_text(&s->sealed);
     if (rest.len > 0) {
         (void)send(s->fd, rest.at, rest.len, MSG_NOSIGNAL | MSG_DONTWAIT);
     }

@@ -5,11 +5,14 @@
  */
 #include "limit/limiter.h"
 
+#include <assert.h>
+
 /* Fills in the answer, and what a refund must know, from the state after the decision. */
 static inline void give(const struct weir *w, const struct asked *q, struct algo_state s,
                         int verdict, uint64_t granted)
 {
     const struct algo_params *p = q->params;
+    assert(granted <= q->ask.cost);
     if (q->charge != NULL) {
         bool named = w->ops->stamp != NULL;
         uint64_t at = named ? w->ops->stamp(p, s, q->ask.now) : q->ask.now;
@@ -72,6 +75,7 @@ static void wait_for_room(const struct weir *w, struct patience *patience)
 {
     struct lock *stripe = table_stripe(&w->table, patience->in_way);
     unsigned cost = 1;
+    assert(!table_holds_any(&w->table)); /* G4 */
     if (patience->in_way == 0) {
         lock_pause(0);
     } else if (lock_take_soon(stripe, w->table.owner)) { /* waiting also finds a dead owner */
@@ -107,6 +111,7 @@ static bool decide_slot(struct weir *w, const struct asked *q, struct pair *slot
 {
     struct algo_state s = state_of(w, slot, word);
     uint64_t units;
+    assert(s.record == NULL || table_holds(&w->table, q->key.tag)); /* G1, G6 */
     struct algo_step step = decide_state(w, q, s, &units);
     bool take = step.verdict == WEIR_ALLOW && q->mode != WEIR_PEEK;
     struct pair seen = {q->key.tag, word};
@@ -135,6 +140,7 @@ static bool decide_absent(struct weir *w, const struct asked *q, struct patience
     bool wide = w->table.record_bytes != 0;
     struct algo_state s = {0, NULL};
     uint64_t units;
+    assert(table_holds(&w->table, q->key.tag)); /* G2 */
     struct algo_step step = decide_state(w, q, s, &units);
     s.word = step.base;
     if (step.verdict != WEIR_ALLOW || q->mode == WEIR_PEEK) {
@@ -189,6 +195,7 @@ static __attribute__((noinline)) void decide_locked(struct weir *w, const struct
 {
     struct lock *stripe = table_stripe(&w->table, q->key.tag);
     struct patience patience = {PATIENCE, 0};
+    assert(!table_holds_any(&w->table)); /* G4 */
     for (;;) {
         lock_take(stripe, w->table.owner);
         bool done = decide_once(w, q, &patience);
@@ -221,6 +228,7 @@ static void decide_blocked(struct weir *w, const struct asked *q, struct pair *s
     struct weir_answer *a = q->answer;
     uint64_t left = until == UINT64_MAX ? WEIR_FOREVER : until - q->now;
     struct asked peek = *q;
+    assert(until > q->now);
     peek.ask.cost = q->mode == WEIR_UP_TO ? 1 : q->ask.cost; /* UP_TO has no NEVER */
     peek.mode = WEIR_PEEK;
     peek.charge = NULL;

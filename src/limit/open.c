@@ -18,18 +18,18 @@ struct opening {
 
 /* ---- comparing a file with the plan ---- */
 
-struct field {
+struct stored_number {
     const char *name;
     uint64_t has;
     uint64_t wanted;
 };
 
-static int compare(const struct field *fields, size_t n, struct weir_error *error)
+static int compare(const struct stored_number *numbers, size_t n, struct weir_error *error)
 {
     for (size_t i = 0; i < n; i++) {
-        if (fields[i].has != fields[i].wanted) {
+        if (numbers[i].has != numbers[i].wanted) {
             return fail(error, WEIR_EMISMATCH, "the file has %s %" PRIu64 ", expected %" PRIu64,
-                        fields[i].name, fields[i].has, fields[i].wanted);
+                        numbers[i].name, numbers[i].has, numbers[i].wanted);
         }
     }
     return 0;
@@ -50,7 +50,7 @@ static int compare_fixed(const struct opening *o, const struct region_fixed *has
     uint64_t wanted = want->shape.max_keys;
     /* With WEIR_MORE_KEYS, a table that is larger than the one that is asked for is kept. */
     bool more = (o->options->flags & WEIR_MORE_KEYS) != 0 && keys > wanted && keys / 8 <= wanted;
-    const struct field fields[] = {
+    const struct stored_number numbers[] = {
         {"hash", (uint64_t)has->hash, (uint64_t)want->hash},
         {"align", (uint64_t)has->align, (uint64_t)want->align},
         {"explicit time", has->explicit_time, want->explicit_time},
@@ -60,7 +60,7 @@ static int compare_fixed(const struct opening *o, const struct region_fixed *has
         {"max_blocks", min_u64(has->shape.max_blocks, want->shape.max_blocks),
          want->shape.max_blocks},
     };
-    return compare(fields, sizeof fields / sizeof fields[0], o->error);
+    return compare(numbers, sizeof numbers / sizeof numbers[0], o->error);
 }
 
 /* Returns options.max_debt in words. */
@@ -75,13 +75,13 @@ static int compare_spec(const struct limit_spec *has, const struct limit_spec *w
 {
     char a[24];
     char b[24];
-    const struct field fields[] = {
+    const struct stored_number numbers[] = {
         {"count", has->count, want->count},
         {"burst", has->burst, want->burst},
         {"queue", has->queue, want->queue},
         {"undelayed", has->undelayed, want->undelayed},
     };
-    int e = compare(fields, sizeof fields / sizeof fields[0], error);
+    int e = compare(numbers, sizeof numbers / sizeof numbers[0], error);
     return e != 0 || has->debt_asked == want->debt_asked
                ? e
                : fail(error, WEIR_EMISMATCH, "the file has max_debt %s, expected %s",
@@ -130,7 +130,8 @@ static int find_params(const struct opening *o, struct algo_params *next, bool *
     if (!is_sound(o->w, next)) {
         return fail(o->error, WEIR_EDAMAGED, "the file's parameters are damaged");
     }
-    const struct field on_full = {"on_full", (uint64_t)next->spec.on_full, (uint64_t)want->on_full};
+    const struct stored_number on_full = {"on_full", (uint64_t)next->spec.on_full,
+                                          (uint64_t)want->on_full};
     int e = compare(&on_full, 1, o->error);
     *same = compare_spec(&next->spec, want, NULL) == 0;
     if (e != 0 || *same) {

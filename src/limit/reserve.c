@@ -32,6 +32,7 @@ int limiter_reserve(struct weir *w, const struct weir_question *ask, uint64_t tt
     limiter_decide(w, &q);
     limiter_count(w, answer, q.shadow);
     if (answer->verdict == WEIR_ALLOW) {
+        assert(answer->granted <= ask->cost);
         h.generation = w->generation;
         h.hash = q.hash;
         h.amount = answer->granted; /* 0 if a full table let the key through without a charge */

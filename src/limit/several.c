@@ -95,6 +95,7 @@ static void give_back(struct part *p, const size_t *sorted, size_t n)
 {
     while (n > 0) {
         struct part *q = &p[sorted[--n]];
+        assert(q->answer.verdict == WEIR_ALLOW); /* only what was charged is given back */
         if (q->answer.granted != 0) {
             catch_up(q);
             limiter_refund(q->w, &q->q, &q->charge);
@@ -124,6 +125,7 @@ static void charge(struct part *p, size_t n, struct weir_answer *answer)
         limiter_count(p[i].w, &p[i].answer, false);
     }
     give_binding(p, n, answer);
+    assert(answer->verdict == WEIR_ALLOW); /* every part was charged */
 }
 
 int weir_check_several_at(const struct weir_part *parts, size_t n, uint64_t now_ns,

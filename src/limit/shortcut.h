@@ -59,6 +59,7 @@ ALWAYS_INLINE bool shortcut_decide(const struct asked *q, struct pair *slot, int
  */
 ALWAYS_INLINE bool shortcut_take(const struct weir *w, const struct asked *q, struct pair *slot)
 {
+    assert(w->inlined && w->table.record_bytes == 0); /* G1: no stripe is needed */
     if (w->token_bucket) {
         return shortcut_decide(q, slot, WEIR_TOKEN_BUCKET);
     }

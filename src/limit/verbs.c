@@ -17,6 +17,7 @@ void limiter_refund(struct weir *w, const struct asked *q, const struct algo_cha
 {
     struct lock *stripe = table_stripe(&w->table, q->key.tag);
     bool done = false;
+    assert(!table_holds_any(&w->table)); /* G4 */
     while (!done) {
         lock_take(stripe, w->table.owner);
         struct pair *slot = table_find_locked(&w->table, q->key);
@@ -126,6 +127,7 @@ static int remove_key(struct weir *w, struct table_key key)
 {
     struct lock *stripe = table_stripe(&w->table, key.tag);
     int removed = -1;
+    assert(!table_holds_any(&w->table)); /* G4 */
     while (removed < 0) {
         lock_take(stripe, w->table.owner);
         struct pair *slot = table_find_locked(&w->table, key);

@@ -14,6 +14,7 @@
  */
 #include "redis/breaker.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -130,6 +131,7 @@ struct breaker *breaker_find(struct breakers *b, const char *endpoint)
 void breaker_leave(struct breaker *b)
 {
     (void)pthread_mutex_lock(&b->all->lock);
+    assert(b->users > 0);
     b->users--;
     (void)pthread_mutex_unlock(&b->all->lock);
 }
@@ -272,7 +274,7 @@ bool breaker_begin_text(struct breaker *b, unsigned script, const void *link, ui
 
 /* ---- doubted keys ---- */
 
-void breaker_doubt(struct breaker *b, struct text key)
+void breaker_doubt(struct breaker *b, struct weir_text key)
 {
     if (breaker_doubts(b) || key.len == 0 || key.len > sizeof b->doubt) {
         return; /* one key is enough */

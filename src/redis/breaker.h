@@ -88,7 +88,7 @@ void breaker_bad(struct breaker *b, uint64_t now_ns);
  * kept until breaker_good() is called on a closed breaker, or until an open one closes.
  * breaker_doubted() copies the key and returns its length; 0: there is none.
  */
-void breaker_doubt(struct breaker *b, struct text key);
+void breaker_doubt(struct breaker *b, struct weir_text key);
 size_t breaker_doubted(struct breaker *b, char key[BREAKER_KEY_MAX]);
 
 static inline bool breaker_doubts(const struct breaker *b)

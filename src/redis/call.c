@@ -1,5 +1,6 @@
 /* A call: it is made, waits for its link, is sent, and ends with its reply or without one. What
  * happens to a call that was refused is in resend.c. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/maths.h"
@@ -45,14 +46,15 @@ static int find_way(struct client *c, unsigned slot, uint64_t now_ns, struct cli
 }
 
 /* Returns a new call with a copy of the arguments; NULL: a bound is reached, or no memory. */
-static struct call *make_call(struct client *c, const struct client_call *from, uint64_t now_ns)
+static struct pending_call *make_call(struct client *c, const struct client_call *from,
+                                      uint64_t now_ns)
 {
     bool fits = c->in_flight < c->in_flight_most && from->arguments.len <= CALL_BYTES_MAX;
-    struct call *call = fits ? malloc(sizeof *call + from->arguments.len) : NULL;
+    struct pending_call *call = fits ? malloc(sizeof *call + from->arguments.len) : NULL;
     if (call == NULL) {
         return NULL;
     }
-    *call = (struct call){
+    *call = (struct pending_call){
         .how = SCRIPT_BY_SHA,
         .creates = from->creates,
         .slot = from->slot,
@@ -78,7 +80,7 @@ int client_call(struct client *c, const struct client_call *from, uint64_t now_n
         return e;
     }
     bool room = link == NULL || link_has_room(link, from->arguments.len);
-    struct call *call = room ? make_call(c, from, now_ns) : NULL;
+    struct pending_call *call = room ? make_call(c, from, now_ns) : NULL;
     if (call == NULL) {
         return WEIR_EFULL;
     }
@@ -97,7 +99,7 @@ int client_call(struct client *c, const struct client_call *from, uint64_t now_n
 
 /* ---- waiting for a link ---- */
 
-void call_park(struct client *c, struct call *call)
+void call_park(struct client *c, struct pending_call *call)
 {
     call->state = CALL_PARKED;
     list_put(c->parked.prev, &call->node);
@@ -108,7 +110,7 @@ bool link_has_room(const struct client_link *link, size_t bytes)
     return link->waiting_bytes + bytes <= WAITING_MOST;
 }
 
-void link_put(struct client_link *link, struct call *call, uint64_t now_ns)
+void link_put(struct client_link *link, struct pending_call *call, uint64_t now_ns)
 {
     call->state = CALL_WAITING;
     call->link = link;
@@ -122,9 +124,10 @@ void link_put(struct client_link *link, struct call *call, uint64_t now_ns)
     }
 }
 
-static void leave_link(struct call *call)
+static void leave_link(struct pending_call *call)
 {
     list_take(&call->node);
+    assert(call->link->waiting_bytes >= call->len);
     call->link->waiting_bytes -= call->len;
 }
 
@@ -179,7 +182,7 @@ void link_wake(struct client_link *link)
     }
 }
 
-static bool put_call(struct client_link *link, struct call *call)
+static bool put_call(struct client_link *link, struct pending_call *call)
 {
     struct buffer *out = &link->out;
     size_t before = buffer_len(out);
@@ -211,12 +214,12 @@ static bool put_call(struct client_link *link, struct call *call)
     return true;
 }
 
-struct text client_outgoing(struct client_link *link)
+struct weir_text client_outgoing(struct client_link *link)
 {
     link->woken = false;
     while (link->state == LINK_READY && !list_is_empty(&link->waiting) &&
            buffer_len(&link->out) < OUT_AT_ONCE) {
-        if (!put_call(link, LIST_OF(link->waiting.next, struct call, node))) {
+        if (!put_call(link, LIST_OF(link->waiting.next, struct pending_call, node))) {
             break;
         }
     }
@@ -235,7 +238,7 @@ void client_sent(struct client_link *link, size_t bytes)
 
 /* ---- the end ---- */
 
-static void leave_place(struct call *call)
+static void leave_place(struct pending_call *call)
 {
     if (call->state == CALL_WAITING) {
         leave_link(call);
@@ -246,7 +249,7 @@ static void leave_place(struct call *call)
     }
 }
 
-void call_finish(struct client *c, struct call *call, enum client_end end,
+void call_finish(struct client *c, struct pending_call *call, enum client_end end,
                  const struct store_reply *reply, uint64_t now_ns)
 {
     client_done_fn done = call->done;
@@ -260,11 +263,12 @@ void call_finish(struct client *c, struct call *call, enum client_end end,
         c->counts.took.sum_ns += took;
     }
     free(call);
+    assert(c->in_flight > 0); /* C1 */
     c->in_flight--;
     done(arg, end, reply, now_ns);
 }
 
-void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns)
+void call_end(struct client *c, struct pending_call *call, enum client_end end, uint64_t now_ns)
 {
     leave_place(call);
     call_finish(c, call, end, NULL, now_ns);
@@ -303,7 +307,7 @@ void link_end_late(struct client_link *link, const struct reply_place *place, ui
     }
 }
 
-static void time_out(struct client *c, struct call *call, uint64_t now_ns)
+static void time_out(struct client *c, struct pending_call *call, uint64_t now_ns)
 {
     struct client_link *link = call->link;
     struct client_late *late = NULL;
@@ -315,7 +319,7 @@ static void time_out(struct client *c, struct call *call, uint64_t now_ns)
     link_note_failure(link, now_ns);
 }
 
-void call_tick(struct client *c, struct call *call, uint64_t now_ns)
+void call_tick(struct client *c, struct pending_call *call, uint64_t now_ns)
 {
     if (call->state == CALL_PAUSED && now_ns < call->deadline_ns) {
         list_take(&call->node);
@@ -327,7 +331,7 @@ void call_tick(struct client *c, struct call *call, uint64_t now_ns)
     }
 }
 
-static void replied(struct call *call, const struct store_reply *reply, uint64_t now_ns)
+static void replied(struct pending_call *call, const struct store_reply *reply, uint64_t now_ns)
 {
     struct client_link *link = call->link;
     struct client *c = link->client;
@@ -354,7 +358,8 @@ static void replied(struct call *call, const struct store_reply *reply, uint64_t
 
 /* Takes one reply from the front of the input and gives it to the call or the question that waits
  * for it. Returns STORE_REPLY, STORE_MORE or STORE_BAD. */
-static int take_reply(struct client_link *link, struct text input, size_t *used, uint64_t now_ns)
+static int take_reply(struct client_link *link, struct weir_text input, size_t *used,
+                      uint64_t now_ns)
 {
     struct store_reply reply;
     uint64_t life = link->life;
@@ -380,7 +385,7 @@ static int take_reply(struct client_link *link, struct text input, size_t *used,
 
 /* Takes all complete replies and leaves the rest in *input. Returns false if the connection has
  * ended. */
-static bool take_replies(struct client_link *link, struct text *input, uint64_t now_ns)
+static bool take_replies(struct client_link *link, struct weir_text *input, uint64_t now_ns)
 {
     uint64_t life = link->life;
     int e = STORE_REPLY;
@@ -399,7 +404,7 @@ static bool take_replies(struct client_link *link, struct text *input, uint64_t 
     return true;
 }
 
-static bool receive(struct client_link *link, struct text bytes, uint64_t now_ns)
+static bool receive(struct client_link *link, struct weir_text bytes, uint64_t now_ns)
 {
     struct buffer *in = &link->in;
     if (buffer_len(in) == 0) {
@@ -409,7 +414,7 @@ static bool receive(struct client_link *link, struct text bytes, uint64_t now_ns
         buffer_put(in, bytes);
     } else {
         buffer_put(in, bytes);
-        struct text all = buffer_text(in);
+        struct weir_text all = buffer_text(in);
         if (!in->full && !take_replies(link, &all, now_ns)) {
             return false;
         }
@@ -423,7 +428,7 @@ static bool receive(struct client_link *link, struct text bytes, uint64_t now_ns
     return true;
 }
 
-bool client_received(struct client_link *link, struct text bytes, uint64_t now_ns)
+bool client_received(struct client_link *link, struct weir_text bytes, uint64_t now_ns)
 {
     struct client *c = link->client;
     c->now_ns = now_ns;

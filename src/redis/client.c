@@ -36,7 +36,7 @@ static void tick_timers(struct client *c, uint64_t now_ns)
     struct timer *timer;
     while ((timer = timers_pop(&c->timers, now_ns)) != NULL) {
         if (timer->kind == TIMER_CALL) {
-            call_tick(c, LIST_OF(timer, struct call, timer), now_ns);
+            call_tick(c, LIST_OF(timer, struct pending_call, timer), now_ns);
         } else {
             link_tick(LIST_OF(timer, struct client_link, timer), now_ns);
         }
@@ -102,7 +102,8 @@ int client_create(struct client **out, const struct client_options *options,
 static void calls_end(struct client *c, struct list *calls, uint64_t now_ns)
 {
     while (!list_is_empty(calls)) {
-        call_finish(c, LIST_OF(list_pop(calls), struct call, node), CLIENT_NOT_RUN, NULL, now_ns);
+        call_finish(c, LIST_OF(list_pop(calls), struct pending_call, node), CLIENT_NOT_RUN, NULL,
+                    now_ns);
     }
 }
 

@@ -68,17 +68,17 @@ struct breakers; /* one for each process; redis/breaker.h */
 struct client_options {
     const struct store_url *url;
     const struct scripts *scripts;
-    struct text user;          /* empty: none */
-    struct text sentinel_user; /* likewise */
+    struct weir_text user;          /* empty: none */
+    struct weir_text sentinel_user; /* likewise */
     /* Read only within client_up(), and then that of the link: the store's, or that of the Sentinels.
      * So a secret that changes is read again for each connection. NULL or empty: none. */
-    const struct text *password;
+    const struct weir_text *password;
     /* Learns the passwords, and takes them out of what the store says. NULL: they are not taken
      * out. */
     struct redact *redact;
     /* Says whether calls may go to a host that the URL does not name, because a Sentinel or a node
      * has announced it. Asked for addresses and for names. NULL: they may go to any. */
-    bool (*permits)(void *arg, struct text host, unsigned port);
+    bool (*permits)(void *arg, struct weir_text host, unsigned port);
     void *permits_arg;
     uint64_t deadline_ns; /* default for calls without a deadline */
     unsigned in_flight;   /* most calls; 0: 16384 */
@@ -95,7 +95,7 @@ struct client_driver {
      * client gives up after 10 deadlines (at least 1 s). A host that begins with '/' is the path
      * of a unix socket. The driver may keep a pointer of its own for the link:
      * client_link_set_data(). */
-    void (*connect)(void *arg, struct client_link *link, struct text host, unsigned port);
+    void (*connect)(void *arg, struct client_link *link, struct weir_text host, unsigned port);
     /* The link has something to send: the driver must call client_outgoing() before the loop sleeps
      * again, so that the calls of one turn go out together. */
     void (*wake)(void *arg, struct client_link *link);
@@ -125,7 +125,7 @@ struct client_call {
     unsigned slot; /* cluster_slot() of its keys */
     const struct script *script;
     /* Number of keys, keys and arguments, as bulk strings: script_put_arguments(). */
-    struct text arguments;
+    struct weir_text arguments;
     unsigned count;       /* bulk strings in `arguments` */
     bool creates;         /* it may create keys: C7 */
     uint64_t deadline_ns; /* on the clock of now_ns; 0: now + options.deadline_ns */
@@ -160,13 +160,13 @@ bool client_link_is_announced(const struct client_link *link);
 /* client_outgoing() returns the bytes that the link has to send, empty if there are none; they
  * count as sent, and are valid until the next call of any function of the client. client_sent()
  * removes bytes from the front; after that there may be more. */
-struct text client_outgoing(struct client_link *link);
+struct weir_text client_outgoing(struct client_link *link);
 void client_sent(struct client_link *link, size_t bytes);
 
 void client_up(struct client_link *link, uint64_t now_ns);
 /* Passes received bytes to the client. Returns false if the link is closed (driver.close): the
  * bytes were not a reply of a store, or the link has failed. */
-bool client_received(struct client_link *link, struct text bytes, uint64_t now_ns);
+bool client_received(struct client_link *link, struct weir_text bytes, uint64_t now_ns);
 /* The connection could not be made, or has ended. */
 void client_down(struct client_link *link, uint64_t now_ns);
 

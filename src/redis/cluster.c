@@ -22,7 +22,7 @@
 #define STAYS (2 * WEIR_SECOND)
 #define NO_NODE UINT16_MAX
 
-struct node {
+struct cluster_node {
     struct client_link *link; /* NULL: this entry is free */
     unsigned slots;
 };
@@ -36,7 +36,7 @@ struct topology {
     unsigned tries;  /* answers in a row without a map whose primaries can all be reached */
     uint64_t ask_ns;
     size_t count; /* entries of `nodes` that were ever used */
-    struct node nodes[CLIENT_LINKS_MAX];
+    struct cluster_node nodes[CLIENT_LINKS_MAX];
     uint16_t owner[SLOTS];
     uint16_t next[SLOTS]; /* a map that is being read */
 };
@@ -65,16 +65,16 @@ static unsigned place_of(const struct topology *t, const struct client_link *lin
 /* Returns the index of the node at an address, adding it if it is new; an empty host means the host
  * of `by`. A node without slots stays for two seconds from now on. NO_NODE: there is no room, or
  * client_link_open() has failed. */
-static unsigned node_at(struct topology *t, struct text host, unsigned port,
+static unsigned node_at(struct topology *t, struct weir_text host, unsigned port,
                         const struct client_link *by, uint64_t now_ns)
 {
-    struct text name = host.len == 0 && by != NULL ? text_of(by->host) : host;
+    struct weir_text name = host.len == 0 && by != NULL ? text_of(by->host) : host;
     struct client_link *link = client_link_open(t->client, name, port, false);
     unsigned place = link != NULL ? place_of(t, link) : NO_NODE;
     if (link != NULL && place == NO_NODE) {
         place = free_place(t);
         if (place != NO_NODE) {
-            t->nodes[place] = (struct node){.link = link};
+            t->nodes[place] = (struct cluster_node){.link = link};
         }
     }
     if (place != NO_NODE && t->known && t->nodes[place].slots == 0) {
@@ -119,7 +119,7 @@ static void give_slot(struct topology *t, unsigned slot, unsigned to)
 
 /* ---- the map ---- */
 
-static bool read_map(struct topology *t, const struct client_link *by, struct text reply,
+static bool read_map(struct topology *t, const struct client_link *by, struct weir_text reply,
                      uint64_t now_ns)
 {
     struct slots_reader reader;
@@ -217,7 +217,7 @@ static struct client_link *any_ready(struct topology *t)
  * node is ready. */
 static void refresh(struct topology *t, uint64_t now_ns)
 {
-    static const struct text words[] = {{"CLUSTER", 7}, {"SLOTS", 5}};
+    static const struct weir_text words[] = {{"CLUSTER", 7}, {"SLOTS", 5}};
     t->stale = true;
     if (t->asked != NULL) {
         return;

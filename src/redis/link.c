@@ -49,7 +49,7 @@ static void name_it(struct client_link *link)
     }
 }
 
-static bool is_in_url(const struct store_url *url, struct text host, unsigned port)
+static bool is_in_url(const struct store_url *url, struct weir_text host, unsigned port)
 {
     size_t i = 0;
     while (i < url->count && (url->hosts[i].port != port || !text_is(host, url->hosts[i].host))) {
@@ -60,13 +60,14 @@ static bool is_in_url(const struct store_url *url, struct text host, unsigned po
 
 /* Returns true if calls may go to an endpoint that was announced. Its name will be shown, so it must
  * not contain a password. */
-static bool may_follow(const struct client_options *o, struct text host, unsigned port)
+static bool may_follow(const struct client_options *o, struct weir_text host, unsigned port)
 {
     return !redact_finds(o->redact, host) &&
            (o->permits == NULL || o->permits(o->permits_arg, host, port));
 }
 
-static struct client_link *create(struct client *c, struct text host, unsigned port, bool sentinel)
+static struct client_link *create(struct client *c, struct weir_text host, unsigned port,
+                                  bool sentinel)
 {
     struct client_link *link = calloc(1, sizeof *link);
     if (link == NULL) {
@@ -95,7 +96,7 @@ static struct client_link *create(struct client *c, struct text host, unsigned p
     return link;
 }
 
-struct client_link *client_link_open(struct client *c, struct text host, unsigned port,
+struct client_link *client_link_open(struct client *c, struct weir_text host, unsigned port,
                                      bool sentinel)
 {
     for (struct list *at = c->links.next; at != &c->links; at = at->next) {

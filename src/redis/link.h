@@ -25,7 +25,7 @@ enum call_state {
     CALL_PARKED   /* waits until the link of its slot is known */
 };
 
-struct call {
+struct pending_call {
     struct list node; /* in the list of waiting, paused or parked calls */
     struct timer timer;
     enum call_state state;
@@ -78,9 +78,9 @@ struct client {
 };
 
 /* Returns the bytes of the call that follow its head (script_put_head()). */
-static inline struct text call_arguments(const struct call *call)
+static inline struct weir_text call_arguments(const struct pending_call *call)
 {
-    return (struct text){call->bytes, call->len};
+    return (struct weir_text){call->bytes, call->len};
 }
 
 enum link_state { LINK_IDLE, LINK_CONNECTING, LINK_GREETING, LINK_READY };
@@ -88,7 +88,7 @@ enum link_state { LINK_IDLE, LINK_CONNECTING, LINK_GREETING, LINK_READY };
 /* A place: something was sent, and its reply is pending. */
 struct reply_place {
     client_answer_fn answer; /* NULL: the reply is for a call */
-    void *arg;               /* for a call: the struct call; NULL: it has ended */
+    void *arg;               /* for a call: the struct pending_call; NULL: it has ended */
 };
 
 struct client_link {
@@ -154,21 +154,21 @@ void client_tell_metrics(struct client *c);
 
 /* Ends a call that is in no list and has no place. C1: this is the only function that calls
  * `done`. */
-void call_finish(struct client *c, struct call *call, enum client_end end,
+void call_finish(struct client *c, struct pending_call *call, enum client_end end,
                  const struct store_reply *reply, uint64_t now_ns);
 /* Ends a call in any state, without a reply. */
-void call_end(struct client *c, struct call *call, enum client_end end, uint64_t now_ns);
+void call_end(struct client *c, struct pending_call *call, enum client_end end, uint64_t now_ns);
 /* Its timer is due: it goes on after a pause, or ends (C1). */
-void call_tick(struct client *c, struct call *call, uint64_t now_ns);
+void call_tick(struct client *c, struct pending_call *call, uint64_t now_ns);
 
 /* Returns the link that calls of this slot go to, in any state. If it returns NULL, *hope says
  * whether the link may be known soon. */
 struct client_link *call_route(struct client *c, unsigned slot, uint64_t now_ns, bool *hope);
 /* Keeps a call until its link is known: client_reroute(). */
-void call_park(struct client *c, struct call *call);
+void call_park(struct client *c, struct pending_call *call);
 /* link_put() gives a call to the link, which must have room for it. */
 bool link_has_room(const struct client_link *link, size_t bytes);
-void link_put(struct client_link *link, struct call *call, uint64_t now_ns);
+void link_put(struct client_link *link, struct pending_call *call, uint64_t now_ns);
 
 /* Tells the client_late of a place, if it has one, that no reply will come. */
 void link_end_late(struct client_link *link, const struct reply_place *place, uint64_t now_ns);
@@ -183,12 +183,12 @@ void link_take_place(struct client_link *link, client_answer_fn answer, void *ar
 
 /* Gives the call to the link of its slot, parks it if that link will be known soon, or ends it
  * NOT_RUN with `refusal`. The call must be in no list. Sets its timer to its deadline. */
-void call_resend(struct client *c, struct call *call, const struct store_reply *refusal,
+void call_resend(struct client *c, struct pending_call *call, const struct store_reply *refusal,
                  uint64_t now_ns);
 /* Handles a reply that proves that the call did not run: sends it again or ends it (C2). */
-void call_refused(struct client *c, struct call *call, const struct store_reply *reply,
+void call_refused(struct client *c, struct pending_call *call, const struct store_reply *reply,
                   uint64_t now_ns);
-struct text call_key(const struct call *call); /* its first key */
+struct weir_text call_key(const struct pending_call *call); /* its first key */
 
 /* ---- link.c ---- */
 
@@ -218,16 +218,17 @@ void link_recheck(struct client_link *link, uint64_t now_ns);
 /* Asks how full the endpoint's memory is, if that is due. The link must be READY. */
 void link_ask_memory(struct client_link *link, uint64_t now_ns);
 /* Sets client_last_error() to the reason why this link does not work. */
-void link_blame(struct client_link *link, struct text why);
+void link_blame(struct client_link *link, struct weir_text why);
 /* Records that the link answers calls with this error, for client_last_error(). */
-void link_complain(struct client_link *link, struct text error);
+void link_complain(struct client_link *link, struct weir_text error);
 /* The same, and reports a failure to the breaker, with the key of a refused call. */
-void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns);
+void link_refuses(struct client_link *link, struct weir_text error, struct weir_text key,
+                  uint64_t now_ns);
 /* Writes the part of an error that may be shown into `room`, and returns it. It leaves out passwords,
  * and the arguments of an unknown command, which may contain a key. */
 #define LINK_SHOWN_MAX 120
-struct text link_shown_error(const struct client_link *link, struct text error,
-                             char room[LINK_SHOWN_MAX]);
+struct weir_text link_shown_error(const struct client_link *link, struct weir_text error,
+                                  char room[LINK_SHOWN_MAX]);
 void link_clear_complaint(struct client_link *link); /* calls succeed again */
 
 /* A client_answer_fn for replies that do not matter. */

@@ -27,11 +27,11 @@ const char *memory_policy_name(uint64_t policy)
 }
 
 /* Sets *value to what follows "name:" at the beginning of a line. */
-static bool find(struct text info, const char *name, struct text *value)
+static bool find(struct weir_text info, const char *name, struct weir_text *value)
 {
     size_t len = strlen(name);
     while (info.len > 0) {
-        struct text line = text_cut(&info, '\n');
+        struct weir_text line = text_cut(&info, '\n');
         if (line.len > len && memcmp(line.at, name, len) == 0 && line.at[len] == ':') {
             *value = text_trim(text_after(line, len + 1));
             return true;
@@ -40,9 +40,9 @@ static bool find(struct text info, const char *name, struct text *value)
     return false;
 }
 
-static bool find_number(struct text info, const char *name, uint64_t *number)
+static bool find_number(struct weir_text info, const char *name, uint64_t *number)
 {
-    struct text value;
+    struct weir_text value;
     int64_t n;
     if (!find(info, name, &value) || !resp_to_i64(value, &n) || n < 0) {
         return false;
@@ -51,7 +51,7 @@ static bool find_number(struct text info, const char *name, uint64_t *number)
     return true;
 }
 
-static uint64_t policy_of(struct text name)
+static uint64_t policy_of(struct weir_text name)
 {
     uint64_t policy = MEMORY_POLICIES;
     while (--policy > MEMORY_POLICY_UNKNOWN && !text_is(name, policies[policy])) {
@@ -59,9 +59,9 @@ static uint64_t policy_of(struct text name)
     return policy;
 }
 
-void memory_read(struct endpoint_memory *m, struct text info, unsigned high_percent)
+void memory_read(struct endpoint_memory *m, struct weir_text info, unsigned high_percent)
 {
-    struct text policy;
+    struct weir_text policy;
     uint64_t used;
     uint64_t most;
     uint64_t evicted;

@@ -48,7 +48,7 @@ const char *memory_policy_name(uint64_t policy);
 
 /* Reads a reply to INFO memory, stats or clients; members that the text does not have stay as they
  * are. */
-void memory_read(struct endpoint_memory *m, struct text info, unsigned high_percent);
+void memory_read(struct endpoint_memory *m, struct weir_text info, unsigned high_percent);
 
 /* Returns true if the caller is to ask now; no other thread is told so for a second. */
 bool memory_take_turn(struct endpoint_memory *m, uint64_t now_ns);

@@ -26,7 +26,7 @@
 
 /* ---- asking ---- */
 
-int client_ask(struct client_link *link, const struct text *words, size_t n,
+int client_ask(struct client_link *link, const struct weir_text *words, size_t n,
                client_answer_fn answer, void *arg)
 {
     if (link->state < LINK_GREETING) {
@@ -51,14 +51,14 @@ int client_ask(struct client_link *link, const struct text *words, size_t n,
 
 /* ---- errors that are reported ---- */
 
-void link_blame(struct client_link *link, struct text why)
+void link_blame(struct client_link *link, struct weir_text why)
 {
     client_complain(link->client, "%s: %.*s", link->name, TEXT_ARGS(why));
     link->client->blamed = link;
 }
 
-struct text link_shown_error(const struct client_link *link, struct text error,
-                             char room[LINK_SHOWN_MAX])
+struct weir_text link_shown_error(const struct client_link *link, struct weir_text error,
+                                  char room[LINK_SHOWN_MAX])
 {
     /* The error is cut off where one of these begins. They are followed by the arguments of an
      * unknown command; by the key that holds something else than a state (lua/common.lua); by the
@@ -72,7 +72,7 @@ struct text link_shown_error(const struct client_link *link, struct text error,
     return text_trim(redact_write(link->client->options->redact, error, room, LINK_SHOWN_MAX));
 }
 
-void link_complain(struct client_link *link, struct text error)
+void link_complain(struct client_link *link, struct weir_text error)
 {
     uint64_t now_ns = link->client->now_ns;
     char room[LINK_SHOWN_MAX];
@@ -85,7 +85,8 @@ void link_complain(struct client_link *link, struct text error)
     }
 }
 
-void link_refuses(struct client_link *link, struct text error, struct text key, uint64_t now_ns)
+void link_refuses(struct client_link *link, struct weir_text error, struct weir_text key,
+                  uint64_t now_ns)
 {
     link_complain(link, error);
     link_note_successes(link, now_ns);
@@ -105,7 +106,7 @@ void link_clear_complaint(struct client_link *link)
 
 /* Returns the beginning of a message that says which option a Sentinel's refusal is about; "" for a
  * store, because there the message names the refused command. */
-static const char *advice(const struct client_link *link, struct text said)
+static const char *advice(const struct client_link *link, struct weir_text said)
 {
     if (!link->sentinel) {
         return "";
@@ -123,7 +124,7 @@ static void on_welcome(void *arg, struct client_link *link, const struct store_r
 {
     if (reply != NULL && reply->type == '-') {
         char room[LINK_SHOWN_MAX];
-        struct text said = link_shown_error(link, reply->text, room);
+        struct weir_text said = link_shown_error(link, reply->text, room);
         link_fail(link, now_ns, "%s%s: %.*s", advice(link, said), (const char *)arg,
                   TEXT_ARGS(said));
     }
@@ -132,15 +133,15 @@ static void on_welcome(void *arg, struct client_link *link, const struct store_r
 static int authenticate(struct client_link *link)
 {
     const struct client_options *o = link->client->options;
-    const struct text *password = o->password;
-    struct text user = link->sentinel ? o->sentinel_user : o->user;
+    const struct weir_text *password = o->password;
+    struct weir_text user = link->sentinel ? o->sentinel_user : o->user;
     if (password == NULL || password->len == 0) {
         return 0;
     }
     if (o->redact != NULL) {
         redact_learn(o->redact, *password);
     }
-    struct text words[] = {TEXT("AUTH"), user, *password};
+    struct weir_text words[] = {TEXT("AUTH"), user, *password};
     if (user.len == 0) {
         words[1] = *password;
     }
@@ -155,7 +156,7 @@ static int choose_db(struct client_link *link)
         return 0;
     }
     (void)snprintf(digits, sizeof digits, "%u", db);
-    struct text words[] = {TEXT("SELECT"), text_of(digits)};
+    struct weir_text words[] = {TEXT("SELECT"), text_of(digits)};
     return client_ask(link, words, 2, on_welcome, "SELECT");
 }
 
@@ -205,9 +206,9 @@ static void on_memory(void *arg, struct client_link *link, const struct store_re
 
 void link_ask_memory(struct client_link *link, uint64_t now_ns)
 {
-    static const struct text memory[] = {{"INFO", 4}, {"memory", 6}};
-    static const struct text stats[] = {{"INFO", 4}, {"stats", 5}};
-    static const struct text clients[] = {{"INFO", 4}, {"clients", 7}};
+    static const struct weir_text memory[] = {{"INFO", 4}, {"memory", 6}};
+    static const struct weir_text stats[] = {{"INFO", 4}, {"stats", 5}};
+    static const struct weir_text clients[] = {{"INFO", 4}, {"clients", 7}};
     struct endpoint_memory *m = &link->breaker->memory;
     if (link->client->options->memory_high != 0 && !link->sentinel && memory_take_turn(m, now_ns)) {
         (void)client_ask(link, memory, 2, on_memory, m);
@@ -222,7 +223,7 @@ void link_ask_memory(struct client_link *link, uint64_t now_ns)
 
 bool client_role_is_master(const struct store_reply *reply)
 {
-    struct text rest = reply->whole;
+    struct weir_text rest = reply->whole;
     return reply->type != '-' && value_array(&rest) >= 1 && text_is(value_text(&rest), "master");
 }
 
@@ -262,8 +263,9 @@ void client_link_ask_role(struct client_link *link, char *otherwise)
 static int try_call(struct client_link *link, client_answer_fn answer)
 {
     char room[BREAKER_KEY_MAX];
-    struct text key = {room, breaker_doubted(link->breaker, room)};
-    struct text words[] = {TEXT("EVAL"), TEXT(PROBE), key.len > 0 ? TEXT("1") : TEXT("0"), key};
+    struct weir_text key = {room, breaker_doubted(link->breaker, room)};
+    struct weir_text words[] = {TEXT("EVAL"), TEXT(PROBE), key.len > 0 ? TEXT("1") : TEXT("0"),
+                                key};
     return link->sentinel ? client_ask(link, &TEXT("PING"), 1, answer, NULL)
                           : client_ask(link, words, key.len > 0 ? 4 : 3, answer, NULL);
 }

@@ -22,11 +22,11 @@ static const struct {
 /* Redis before 7.0 wraps the error of a command that a script calls: "ERR Error running script (call
  * to f_...): @user_script:12: @user_script: 12: -READONLY ...". Returns the error inside, or the error
  * itself. Nothing else is searched: an error of the script may name a key, which clients choose. */
-static struct text unwrapped(struct text error)
+static struct weir_text unwrapped(struct weir_text error)
 {
     static const char *const parts[] = {"ERR Error running script (call to f_",
                                         "): @user_script:", ": @user_script: ", ": -"};
-    struct text rest = error;
+    struct weir_text rest = error;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (!text_starts(rest, parts[i])) {
             return error;
@@ -40,9 +40,9 @@ static struct text unwrapped(struct text error)
     return rest;
 }
 
-static enum store_refusal refusal_of(struct text error)
+static enum store_refusal refusal_of(struct weir_text error)
 {
-    struct text word = text_before(unwrapped(error), ' ');
+    struct weir_text word = text_before(unwrapped(error), ' ');
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         if (text_is(word, refusals[i].word)) {
             return refusals[i].refusal;
@@ -71,7 +71,7 @@ bool store_is_failure(enum store_refusal refusal)
 #define LINE_MAX_BYTES (STORE_TEXT_MAX + 2) /* a type, a text and its CR */
 
 /* Takes a line from the front: its type and the rest of it. */
-static int take_line(struct text *rest, struct store_value *out)
+static int take_line(struct weir_text *rest, struct store_value *out)
 {
     const char *end =
         rest->len != 0 ? memchr(rest->at, '\r', min_u64(rest->len, LINE_MAX_BYTES)) : NULL;
@@ -91,7 +91,7 @@ static int take_line(struct text *rest, struct store_value *out)
 }
 
 /* Takes the bytes of a bulk string, whose length was read, and their line end. */
-static int take_bulk(struct text *rest, struct store_value *out)
+static int take_bulk(struct weir_text *rest, struct store_value *out)
 {
     size_t len = (size_t)out->number;
     if (len > STORE_TEXT_MAX) {
@@ -100,16 +100,16 @@ static int take_bulk(struct text *rest, struct store_value *out)
     if (rest->len < len + 2) {
         return STORE_MORE;
     }
-    out->text = (struct text){rest->at, len};
+    out->text = (struct weir_text){rest->at, len};
     *rest = text_after(*rest, len + 2);
     return memcmp(out->text.at + len, "\r\n", 2) == 0 ? STORE_REPLY : STORE_BAD;
 }
 
 /* Takes an integer, or a value that begins with its length. A length of -1 is a null value. */
-static int take_number(struct text *rest, struct store_value *out)
+static int take_number(struct weir_text *rest, struct store_value *out)
 {
     bool good = resp_to_i64(out->text, &out->number);
-    out->text = (struct text){"", 0};
+    out->text = (struct weir_text){"", 0};
     if (!good || out->type == ':') {
         return good ? STORE_REPLY : STORE_BAD;
     }
@@ -127,7 +127,7 @@ static int take_number(struct text *rest, struct store_value *out)
 
 /* Takes a short integer that is complete, quickly: most values are such. Returns false for anything
  * else. */
-static bool take_short(struct text *rest, struct store_value *out)
+static bool take_short(struct weir_text *rest, struct store_value *out)
 {
     const char *at = rest->at;
     bool negative = rest->len > 1 && at[1] == '-';
@@ -146,7 +146,7 @@ static bool take_short(struct text *rest, struct store_value *out)
 }
 
 /* Takes one value from the front. For an array that is only its length. */
-static int take(struct text *rest, struct store_value *out)
+static int take(struct weir_text *rest, struct store_value *out)
 {
     if (take_short(rest, out)) {
         return STORE_REPLY;
@@ -174,7 +174,7 @@ static int take(struct text *rest, struct store_value *out)
 
 /* Takes n values, and all that is in them, from the front. If all are integers, and there is room
  * for them, they are set in out->integers, and out->type becomes ':'. */
-static int take_values(struct text *rest, int64_t n, unsigned depth, struct store_reply *out)
+static int take_values(struct weir_text *rest, int64_t n, unsigned depth, struct store_reply *out)
 {
     struct store_value v = {.type = ':'};
     bool integers = n <= STORE_INTEGERS_MAX;
@@ -194,9 +194,9 @@ static int take_values(struct text *rest, int64_t n, unsigned depth, struct stor
     return e;
 }
 
-int store_reply_read(struct text input, struct store_reply *out)
+int store_reply_read(struct weir_text input, struct store_reply *out)
 {
-    struct text rest = input;
+    struct weir_text rest = input;
     struct store_value v;
     int e = take(&rest, &v);
     if (e == STORE_REPLY) {
@@ -208,42 +208,42 @@ int store_reply_read(struct text input, struct store_reply *out)
         if (v.type == '*') {
             e = take_values(&rest, v.number, 1, out);
         }
-        out->whole = (struct text){input.at, input.len - rest.len};
+        out->whole = (struct weir_text){input.at, input.len - rest.len};
     }
     return e == STORE_MORE && input.len > VALUE_BYTES_MAX ? STORE_BAD : e;
 }
 
 /* ---- the values of a whole reply ---- */
 
-bool value_next(struct text *rest, struct store_value *out)
+bool value_next(struct weir_text *rest, struct store_value *out)
 {
     return take(rest, out) == STORE_REPLY;
 }
 
-struct text value_text(struct text *rest)
+struct weir_text value_text(struct weir_text *rest)
 {
     struct store_value v;
     bool is = value_next(rest, &v) && (v.type == '$' || v.type == '+');
-    return is ? v.text : (struct text){"", 0};
+    return is ? v.text : (struct weir_text){"", 0};
 }
 
-static int64_t number_of(struct text *rest, char type)
+static int64_t number_of(struct weir_text *rest, char type)
 {
     struct store_value v;
     return value_next(rest, &v) && v.type == type ? v.number : -1;
 }
 
-int64_t value_integer(struct text *rest)
+int64_t value_integer(struct weir_text *rest)
 {
     return number_of(rest, ':');
 }
 
-int64_t value_array(struct text *rest)
+int64_t value_array(struct weir_text *rest)
 {
     return number_of(rest, '*');
 }
 
-void value_pass(struct text *rest)
+void value_pass(struct weir_text *rest)
 {
     struct store_reply one;
     *rest =

@@ -38,13 +38,13 @@ enum store_refusal {
 };
 
 struct store_reply {
-    struct text whole; /* its bytes in the input */
+    struct weir_text whole; /* its bytes in the input */
     /* ':' integers (one, or an array of at most STORE_INTEGERS_MAX), '*' any other array, '$' or
      * '+' text, '_' nothing, '-' error */
     char type;
     size_t n; /* ':' how many integers */
     int64_t integers[STORE_INTEGERS_MAX];
-    struct text text; /* points into the input; the whole line of an error */
+    struct weir_text text; /* points into the input; the whole line of an error */
     enum store_refusal refusal;
 };
 
@@ -53,7 +53,7 @@ struct store_reply {
  * the beginning of a reply. STORE_BAD: it is no reply, or one of more than VALUE_BYTES_MAX bytes or
  * VALUE_DEPTH_MAX nested arrays; nothing after it can be trusted.
  */
-int store_reply_read(struct text input, struct store_reply *out);
+int store_reply_read(struct weir_text input, struct store_reply *out);
 
 /* Returns true if the endpoint does not take any calls now (client.h C5). */
 bool store_is_failure(enum store_refusal refusal);
@@ -65,21 +65,21 @@ bool store_did_not_run(enum store_refusal refusal);
 /* ---- the values of a whole reply ---- */
 
 struct store_value {
-    char type;        /* '*' array, ':' integer, '$' or '+' text, '-' error, '_' nothing */
-    int64_t number;   /* ':' the integer; '*' how many values follow */
-    struct text text; /* '$', '+', '-' */
+    char type;             /* '*' array, ':' integer, '$' or '+' text, '-' error, '_' nothing */
+    int64_t number;        /* ':' the integer; '*' how many values follow */
+    struct weir_text text; /* '$', '+', '-' */
 };
 
 /* Takes the next value from the front of a whole reply. False: there is none. */
-bool value_next(struct text *rest, struct store_value *out);
+bool value_next(struct weir_text *rest, struct store_value *out);
 
 /* Take the next value. value_text() returns an empty text if it is not a text; value_integer() and
  * value_array() (the length) return -1 if it is not an integer or an array. */
-struct text value_text(struct text *rest);
-int64_t value_integer(struct text *rest);
-int64_t value_array(struct text *rest);
+struct weir_text value_text(struct weir_text *rest);
+int64_t value_integer(struct weir_text *rest);
+int64_t value_array(struct weir_text *rest);
 
 /* Passes over one value and all that is in it. */
-void value_pass(struct text *rest);
+void value_pass(struct weir_text *rest);
 
 #endif

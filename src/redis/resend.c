@@ -8,7 +8,7 @@
 #define PAUSE_FIRST WEIR_MILLISECOND
 #define PAUSE_DOUBLINGS 10
 
-void call_resend(struct client *c, struct call *call, const struct store_reply *refusal,
+void call_resend(struct client *c, struct pending_call *call, const struct store_reply *refusal,
                  uint64_t now_ns)
 {
     bool hope = false;
@@ -30,7 +30,7 @@ static void route_all(struct client *c, struct list *from, uint64_t now_ns)
     list_init(&calls);
     list_move(&calls, from); /* some may return to `from` */
     while (!list_is_empty(&calls)) {
-        call_resend(c, LIST_OF(list_pop(&calls), struct call, node), NULL, now_ns);
+        call_resend(c, LIST_OF(list_pop(&calls), struct pending_call, node), NULL, now_ns);
     }
 }
 
@@ -56,14 +56,14 @@ void client_reroute_all(struct client *c, uint64_t now_ns)
 /* ---- refusals ---- */
 
 /* Returns the first key, which follows the number of keys. */
-struct text call_key(const struct call *call)
+struct weir_text call_key(const struct pending_call *call)
 {
-    struct text rest = call_arguments(call);
+    struct weir_text rest = call_arguments(call);
     (void)value_text(&rest);
     return value_text(&rest);
 }
 
-static void pause_call(struct client *c, struct call *call, const struct store_reply *reply,
+static void pause_call(struct client *c, struct pending_call *call, const struct store_reply *reply,
                        uint64_t now_ns)
 {
     uint64_t pause = PAUSE_FIRST << min_u64(call->pauses, PAUSE_DOUBLINGS);
@@ -88,8 +88,8 @@ _Static_assert((int)SCRIPT_COUNT <= (int)BREAKER_TEXTS, "a breaker knows of all 
  * only need to be sent by hash again, after it. Those of other links wait for a moment; if they are
  * refused again, they go as text, too.
  */
-static void resend_by_text(struct client *c, struct call *call, const struct store_reply *reply,
-                           uint64_t now_ns)
+static void resend_by_text(struct client *c, struct pending_call *call,
+                           const struct store_reply *reply, uint64_t now_ns)
 {
     struct client_link *link = call->link;
     unsigned script = (unsigned)(call->script - c->options->scripts->row);
@@ -107,7 +107,7 @@ static void resend_by_text(struct client *c, struct call *call, const struct sto
     link_put(link, call, now_ns);
 }
 
-static void follow(struct client *c, struct call *call, const struct store_reply *reply,
+static void follow(struct client *c, struct pending_call *call, const struct store_reply *reply,
                    uint64_t now_ns)
 {
     struct client_link *to = NULL;
@@ -129,7 +129,7 @@ static void follow(struct client *c, struct call *call, const struct store_reply
     }
 }
 
-void call_refused(struct client *c, struct call *call, const struct store_reply *reply,
+void call_refused(struct client *c, struct pending_call *call, const struct store_reply *reply,
                   uint64_t now_ns)
 {
     if (store_is_failure(reply->refusal)) {

@@ -10,7 +10,7 @@ enum { SCRIPT_COUNT = 9, SCRIPT_SHA = 40 };
 
 struct script {
     const char *name;
-    struct text text;
+    struct weir_text text;
     char sha1[SCRIPT_SHA + 1]; /* of the text */
 };
 
@@ -32,7 +32,7 @@ static inline void script_put_head(struct buffer *b, const struct script *script
     bool text = how == SCRIPT_BY_TEXT;
     resp_put_array(b, 2 + (size_t)count);
     resp_put_bulk(b, text ? TEXT("EVAL") : TEXT("EVALSHA"));
-    resp_put_bulk(b, text ? script->text : (struct text){script->sha1, SCRIPT_SHA});
+    resp_put_bulk(b, text ? script->text : (struct weir_text){script->sha1, SCRIPT_SHA});
 }
 
 #endif

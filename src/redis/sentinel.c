@@ -77,8 +77,8 @@ static void on_named(void *arg, struct client_link *link, const struct store_rep
 
 static void ask(struct topology *t, struct watcher *w)
 {
-    struct text master = text_of(t->client->options->url->master);
-    struct text words[] = {TEXT("SENTINEL"), TEXT("get-master-addr-by-name"), master};
+    struct weir_text master = text_of(t->client->options->url->master);
+    struct weir_text words[] = {TEXT("SENTINEL"), TEXT("get-master-addr-by-name"), master};
     if (!w->asked && w->link->state == LINK_READY) {
         w->asked = client_ask(w->link, words, 3, on_named, t) == 0;
     }
@@ -160,7 +160,7 @@ static void follow(struct topology *t, const struct store_host *host, uint64_t n
     struct client_link *before = t->client->master;
     if (link == NULL || watcher_of(t, link) != NULL) {
         char room[LINK_SHOWN_MAX];
-        struct text named =
+        struct weir_text named =
             redact_write(t->client->options->redact, text_of(host->host), room, sizeof room);
         client_complain(t->client,
                         "the Sentinels name %.*s:%u as the master, but it is a Sentinel, not a "
@@ -210,11 +210,11 @@ static void weigh_all(struct topology *t, uint64_t now_ns)
 }
 
 /* Reads the reply to get-master-addr-by-name. Returns false if it is not an address. */
-static bool read_address(struct text reply, struct store_host *host)
+static bool read_address(struct weir_text reply, struct store_host *host)
 {
-    struct text rest = reply;
+    struct weir_text rest = reply;
     bool two = value_array(&rest) == 2;
-    struct text name = value_text(&rest);
+    struct weir_text name = value_text(&rest);
     if (!two || name.len == 0 || !slots_is_host(name) ||
         !store_port_read(value_text(&rest), &host->port)) {
         return false;
@@ -228,8 +228,8 @@ static void complain(struct topology *t, const struct client_link *link,
                      const struct store_reply *reply)
 {
     char room[LINK_SHOWN_MAX];
-    struct text said = reply->type == '-' ? link_shown_error(link, reply->text, room)
-                                          : TEXT("knows no master named");
+    struct weir_text said = reply->type == '-' ? link_shown_error(link, reply->text, room)
+                                               : TEXT("knows no master named");
     if (!stands(t)) {
         client_complain(t->client, "%s: %.*s '%s'", link->name, TEXT_ARGS(said),
                         t->client->options->url->master);

@@ -8,7 +8,7 @@
 
 #define PORT_MAX 65535
 
-bool slots_is_host(struct text host)
+bool slots_is_host(struct weir_text host)
 {
     for (size_t i = 0; i < host.len; i++) {
         if (host.at[i] <= ' ' || host.at[i] > '~' || host.at[i] == '/') {
@@ -21,7 +21,7 @@ bool slots_is_host(struct text host)
 /* ---- the slot of a key ---- */
 
 /* CRC16-XMODEM: polynomial 0x1021, from 0, bit by bit. A key is a few dozen bytes. */
-static uint16_t crc16(struct text t)
+static uint16_t crc16(struct weir_text t)
 {
     unsigned crc = 0;
     for (size_t i = 0; i < t.len; i++) {
@@ -34,18 +34,18 @@ static uint16_t crc16(struct text t)
     return (uint16_t)crc;
 }
 
-unsigned cluster_slot(struct text key)
+unsigned cluster_slot(struct weir_text key)
 {
-    struct text rest = key;
+    struct weir_text rest = key;
     (void)text_cut(&rest, '{');
-    struct text tag = text_before(rest, '}');
+    struct weir_text tag = text_before(rest, '}');
     bool tagged = tag.len > 0 && tag.len < rest.len;
     return crc16(tagged ? tag : key) % SLOTS;
 }
 
 /* ---- CLUSTER SLOTS ---- */
 
-bool slots_begin(struct slots_reader *r, struct text reply)
+bool slots_begin(struct slots_reader *r, struct weir_text reply)
 {
     r->rest = reply;
     r->left = value_array(&r->rest);
@@ -54,21 +54,21 @@ bool slots_begin(struct slots_reader *r, struct text reply)
 
 /* Reads a host. A null reply is an empty host. "?" means that the node has no name although nodes
  * should be known by name; then host->at is NULL. */
-static bool read_host(struct text *rest, struct text *host)
+static bool read_host(struct weir_text *rest, struct weir_text *host)
 {
     struct store_value v;
     if (!value_next(rest, &v) || (v.type != '$' && v.type != '+' && v.type != '_')) {
         return false;
     }
-    *host = v.type == '_' ? (struct text){"", 0} : v.text;
+    *host = v.type == '_' ? (struct weir_text){"", 0} : v.text;
     if (text_is(*host, "?")) {
-        *host = (struct text){NULL, 0};
+        *host = (struct weir_text){NULL, 0};
     }
     return slots_is_host(*host);
 }
 
 /* Reads a node: its host and its port; skips its other fields. */
-static bool read_node(struct text *rest, struct slots_range *out)
+static bool read_node(struct weir_text *rest, struct slots_range *out)
 {
     int64_t fields = value_array(rest);
     int64_t port;
@@ -105,16 +105,16 @@ int slots_next(struct slots_reader *r, struct slots_range *out)
 
 /* ---- MOVED, ASK ---- */
 
-bool redirect_read(struct text error, struct redirect *out)
+bool redirect_read(struct weir_text error, struct redirect *out)
 {
-    struct text rest = error;
+    struct weir_text rest = error;
     uint64_t slot;
     unsigned port;
     (void)text_cut(&rest, ' ');
     if (!resp_to_u64(text_cut(&rest, ' '), &slot) || slot >= SLOTS) {
         return false;
     }
-    struct text address = text_cut(&rest, ' ');
+    struct weir_text address = text_cut(&rest, ' ');
     const char *colon = address.len > 0 ? memrchr(address.at, ':', address.len) : NULL;
     size_t len = colon != NULL ? (size_t)(colon - address.at) : 0;
     if (colon == NULL || !store_port_read(text_after(address, len + 1), &port)) {

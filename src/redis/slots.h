@@ -15,10 +15,10 @@
 #define SLOTS_HOST_MAX 255
 
 /* The slot of a key in a Redis Cluster: CRC16 of it, or of its hash tag if it has one. */
-unsigned cluster_slot(struct text key);
+unsigned cluster_slot(struct weir_text key);
 
 struct slots_reader {
-    struct text rest;
+    struct weir_text rest;
     int64_t left; /* ranges that are not read yet */
 };
 
@@ -26,12 +26,12 @@ struct slots_reader {
 struct slots_range {
     unsigned first;
     unsigned last;
-    struct text host; /* host.at is NULL: not known */
+    struct weir_text host; /* host.at is NULL: not known */
     unsigned port;
 };
 
 /* Begins to read a whole reply (redis/reply.h). Returns false if it is not one of CLUSTER SLOTS. */
-bool slots_begin(struct slots_reader *r, struct text reply);
+bool slots_begin(struct slots_reader *r, struct weir_text reply);
 
 /* Reads the next range. Returns 1; 0: there is none; -1: the reply is damaged. */
 int slots_next(struct slots_reader *r, struct slots_range *out);
@@ -39,14 +39,14 @@ int slots_next(struct slots_reader *r, struct slots_range *out);
 /* "MOVED 3999 127.0.0.1:6381", and ASK likewise. IPv6 addresses come without brackets. */
 struct redirect {
     unsigned slot;
-    struct text host;
+    struct weir_text host;
     unsigned port;
 };
 
-bool redirect_read(struct text error, struct redirect *out);
+bool redirect_read(struct weir_text error, struct redirect *out);
 
 /* Returns true if this may be a name or an address, or is empty; the resolver decides what it is. It
  * is never the path of a unix socket. */
-bool slots_is_host(struct text host);
+bool slots_is_host(struct weir_text host);
 
 #endif

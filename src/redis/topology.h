@@ -79,7 +79,7 @@ extern const struct topology_ops topology_cluster;
  * or with a zero byte), or a host that was announced and must not be followed: one outside of
  * client_options.permits, or with a password in it. */
 #define CLIENT_LINKS_MAX 1024
-struct client_link *client_link_open(struct client *c, struct text host, unsigned port,
+struct client_link *client_link_open(struct client *c, struct weir_text host, unsigned port,
                                      bool sentinel);
 
 /* Sets whether the link is wanted: wanted links are connected, or are being connected. A link that
@@ -118,7 +118,7 @@ typedef void (*client_answer_fn)(void *arg, struct client_link *link,
 /* Sends a question. Returns 0; or, without calling `answer`, WEIR_EIO (the link is neither READY
  * nor GREETING) or WEIR_EFULL. A question has no deadline of its own; a link that is silent for
  * long is closed (client.h C4), which ends the question. */
-int client_ask(struct client_link *link, const struct text *words, size_t n,
+int client_ask(struct client_link *link, const struct weir_text *words, size_t n,
                client_answer_fn answer, void *arg);
 
 /* ---- calls ---- */

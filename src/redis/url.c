@@ -24,7 +24,7 @@ static const struct {
 
 /* ---- hosts ---- */
 
-static int set_host(struct store_host *h, struct text name, struct weir_error *error)
+static int set_host(struct store_host *h, struct weir_text name, struct weir_error *error)
 {
     if (name.len == 0 || name.len >= sizeof h->host) {
         return fail(error, WEIR_EINVAL, "a host has %zu bytes, expected 1 to %zu", name.len,
@@ -35,7 +35,7 @@ static int set_host(struct store_host *h, struct text name, struct weir_error *e
     return 0;
 }
 
-bool store_port_read(struct text text, unsigned *port)
+bool store_port_read(struct weir_text text, unsigned *port)
 {
     uint64_t number;
     bool good = resp_to_u64(text, &number) && number > 0 && number <= 65535;
@@ -43,7 +43,7 @@ bool store_port_read(struct text text, unsigned *port)
     return good;
 }
 
-static int read_port(struct text t, unsigned *port, struct weir_error *error)
+static int read_port(struct weir_text t, unsigned *port, struct weir_error *error)
 {
     if (t.len == 0) {
         return 0;
@@ -58,11 +58,11 @@ static int read_port(struct text t, unsigned *port, struct weir_error *error)
                : fail(error, WEIR_EINVAL, "the port is '%.*s', expected 1 to 65535", TEXT_ARGS(t));
 }
 
-static int read_host(struct text t, struct store_host *h, struct weir_error *error)
+static int read_host(struct weir_text t, struct store_host *h, struct weir_error *error)
 {
-    struct text name = text_before(t, ':');
+    struct weir_text name = text_before(t, ':');
     const char *others = ".-_";
-    struct text rest;
+    struct weir_text rest;
     if (t.len > 0 && t.at[0] == '[') {
         name = text_before(text_after(t, 1), ']');
         if (name.len + 2 > t.len) {
@@ -83,7 +83,7 @@ static int read_host(struct text t, struct store_host *h, struct weir_error *err
     return e != 0 ? e : read_port(rest, &h->port, error);
 }
 
-static int read_socket(struct text t, const struct store_url *url, struct store_host *h,
+static int read_socket(struct weir_text t, const struct store_url *url, struct store_host *h,
                        struct weir_error *error)
 {
     if (url->kind != STORE_ALONE || url->tls) {
@@ -99,7 +99,7 @@ static int read_socket(struct text t, const struct store_url *url, struct store_
 }
 
 /* Takes the hosts and the commas between them from the front. */
-static int take_hosts(struct text *rest, unsigned port, struct store_url *url,
+static int take_hosts(struct weir_text *rest, unsigned port, struct store_url *url,
                       struct weir_error *error)
 {
     bool more = true;
@@ -110,7 +110,7 @@ static int take_hosts(struct text *rest, unsigned port, struct store_url *url,
                         STORE_HOSTS_MAX);
         }
         struct store_host *h = &url->hosts[url->count++];
-        struct text one = text_before(*rest, ',');
+        struct weir_text one = text_before(*rest, ',');
         bool path = one.len > 0 && one.at[0] == '/';
         one = path ? one : text_before(one, '/');
         *rest = text_after(*rest, one.len);
@@ -124,7 +124,7 @@ static int take_hosts(struct text *rest, unsigned port, struct store_url *url,
 
 /* ---- master name and database ---- */
 
-static int read_tail(struct text t, struct store_url *url, struct weir_error *error)
+static int read_tail(struct weir_text t, struct store_url *url, struct weir_error *error)
 {
     uint64_t db = 0;
     if (url->kind == STORE_SENTINEL) {
@@ -149,7 +149,7 @@ static int read_tail(struct text t, struct store_url *url, struct weir_error *er
     return 0;
 }
 
-int store_url_read(struct text text, struct store_url *url, struct weir_error *error)
+int store_url_read(struct weir_text text, struct store_url *url, struct weir_error *error)
 {
     *url = (struct store_url){0};
     /* This check comes first, because no message may show what stands before an '@' or in a
@@ -161,7 +161,7 @@ int store_url_read(struct text text, struct store_url *url, struct weir_error *e
     }
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (text_starts(text, rows[i].scheme)) {
-            struct text rest = text_after(text, strlen(rows[i].scheme));
+            struct weir_text rest = text_after(text, strlen(rows[i].scheme));
             url->kind = rows[i].kind;
             url->tls = rows[i].tls;
             int e = take_hosts(&rest, rows[i].port, url, error);

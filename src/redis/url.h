@@ -36,10 +36,10 @@ struct store_url {
 };
 
 /* Reads a port, 1 to 65535. Returns false if it is none. */
-bool store_port_read(struct text text, unsigned *port);
+bool store_port_read(struct weir_text text, unsigned *port);
 
 /* Returns 0, or WEIR_EINVAL with a message that says what was found and what was expected; the
  * message never contains a secret. */
-int store_url_read(struct text text, struct store_url *url, struct weir_error *error);
+int store_url_read(struct weir_text text, struct store_url *url, struct weir_error *error);
 
 #endif

@@ -194,7 +194,7 @@ static bool peek(struct weir *limiter, uint64_t nodes, const struct seed *s, str
 static void lower(const struct seed *s, uint64_t units)
 {
     const struct fallback *f = s->fallback;
-    struct text key = s->part->key;
+    struct weir_text key = s->part->key;
     struct weir_answer a;
     if (s->part->rate.burst == 0) {
         (void)weir_penalize_at(f->limiter, key.at, key.len, units, s->now_ns, NULL);

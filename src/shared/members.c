@@ -32,9 +32,9 @@ void members_put_arguments(const struct members *m, struct buffer *b, unsigned *
     int n = snprintf(text, sizeof text, "%016" PRIx64, m->node);
     resp_put_bulk(b, TEXT("1"));
     resp_put_bulk(b, text_of(m->key));
-    resp_put_bulk(b, (struct text){text, (size_t)n});
+    resp_put_bulk(b, (struct weir_text){text, (size_t)n});
     n = snprintf(text, sizeof text, "%" PRIu64, MEMBERS_ALIVE_NS / WEIR_MICROSECOND);
-    resp_put_bulk(b, (struct text){text, (size_t)n});
+    resp_put_bulk(b, (struct weir_text){text, (size_t)n});
     *count = 4;
 }
 

@@ -1,5 +1,6 @@
 #include "shared/node_keys.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
@@ -148,15 +149,18 @@ static bool has_room(const struct key_stripe *s, enum key_kind kind)
 
 static void set_kind(struct key_stripe *s, struct node_key *k, enum key_kind kind)
 {
+    assert(s->count[k->kind] > 0);
     store_relaxed(&s->count[k->kind], s->count[k->kind] - 1);
     store_relaxed(&s->count[kind], s->count[kind] + 1);
     k->kind = (uint16_t)kind;
+    assert(kind == KEY_FREE || s->count[kind] <= s->table->most[kind]); /* K1 */
 }
 
 /* Adds an entry. There is a place for it, because the kind has room. */
 static struct node_key *add(struct key_stripe *s, struct hash hash, enum key_kind kind)
 {
     uint32_t *chain = chain_of(s, hash);
+    assert(has_room(s, kind) && s->count[KEY_FREE] > 0);
     if (s->free == 0) {
         s->free = (uint32_t)++s->begun;
     }
@@ -172,6 +176,7 @@ static struct node_key *add(struct key_stripe *s, struct hash hash, enum key_kin
 static void remove_key(struct key_stripe *s, struct node_key *k)
 {
     uint32_t number = (uint32_t)(k - s->keys) + 1;
+    assert(k->part == NULL); /* K3: only notes may be forgotten */
     uint32_t *at = chain_of(s, k->hash);
     while (*at != number) {
         at = &s->keys[*at - 1].next;
@@ -201,6 +206,7 @@ static struct node_key *least_of(struct key_stripe *s, enum key_kind kind, key_m
             least_ns = ns;
         }
     }
+    assert(least == NULL || least_ns != UINT64_MAX); /* K2: a part that must stay never gives way */
     return least;
 }
 
@@ -242,7 +248,7 @@ void *node_key_begin(struct key_stripe *s, struct hash hash, const struct remote
     struct store_limit *limit = of->limit;
     struct store_key name;
     store_key(&limit->head, of->shard, of->key, &name);
-    struct text tail = text_after(store_key_text(&name), limit->head.len);
+    struct weir_text tail = text_after(store_key_text(&name), limit->head.len);
     struct key_part *part = has_room(s, kind) ? calloc(1, size + tail.len) : NULL;
     if (part == NULL) {
         return NULL;
@@ -251,6 +257,7 @@ void *node_key_begin(struct key_stripe *s, struct hash hash, const struct remote
     if (k == NULL) {
         k = add(s, hash, kind);
     } else {
+        assert(k->kind == KEY_NOTED); /* each key has at most one part */
         set_kind(s, k, kind);
     }
     k->part = part;
@@ -265,6 +272,7 @@ void *node_key_begin(struct key_stripe *s, struct hash hash, const struct remote
 void node_key_end(struct key_stripe *s, struct key_part *part)
 {
     struct node_key *k = part->key;
+    assert(k->part == part);
     node_key_unschedule(s, part);
     k->part = NULL;
     part->gone = s->gone;

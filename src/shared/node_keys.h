@@ -60,7 +60,7 @@ struct key_part {
     uint64_t due_ns;           /* when it must be looked at, if it is in the heap */
     size_t place;              /* index in the heap; KEY_NOWHERE: it is in none */
     struct key_part *gone;     /* next of those that node_keys_unlock() frees */
-    struct text tail;          /* of the store's key: the bytes after the limit's head */
+    struct weir_text tail;     /* of the store's key: the bytes after the limit's head */
 };
 
 struct key_heap {

@@ -1,4 +1,6 @@
 /* The parts of keys that must be looked at: a heap by time for each stripe and kind. */
+#include <assert.h>
+
 #include "base/atomic.h"
 #include "shared/node_keys.h"
 
@@ -56,7 +58,9 @@ void node_key_schedule(struct key_stripe *s, struct key_part *part, uint64_t due
 {
     struct key_heap *h = &s->heap[part->key->kind];
     part->due_ns = due_ns;
+    assert(part->key->part == part);
     settle(h, part->place == KEY_NOWHERE ? h->count++ : part->place, part);
+    assert(h->count <= s->table->most[part->key->kind]); /* K1 */
     publish(s, part->key->kind);
 }
 
@@ -66,6 +70,7 @@ void node_key_unschedule(struct key_stripe *s, struct key_part *part)
     if (part->place == KEY_NOWHERE) {
         return;
     }
+    assert(h->at[part->place] == part);
     struct key_part *last = h->at[--h->count];
     if (last != part) {
         settle(h, part->place, last);
@@ -91,7 +96,10 @@ static bool next_of_stripe(struct node_keys *t, unsigned at, enum key_kind kind,
     }
     struct key_stripe *s = node_keys_lock(t, of_stripe(at), &now_ns);
     while (!found && h->due_ns <= now_ns) {
+        const struct key_part *part = h->at[0];
         found = look(t, s, h->at[0], now_ns, call);
+        assert(found || h->due_ns > now_ns || h->at[0] != part); /* otherwise this never ends */
+        (void)part;
     }
     node_keys_unlock(s);
     return found;

@@ -37,12 +37,12 @@ const struct script *script_for(const struct scripts *s, const struct store_part
 
 _Static_assert(STORE_KEY_MAX <= BREAKER_KEY_MAX, "a breaker can remember any key");
 
-static bool has_brace(struct text t)
+static bool has_brace(struct weir_text t)
 {
     return t.len != 0 && (memchr(t.at, '{', t.len) != NULL || memchr(t.at, '}', t.len) != NULL);
 }
 
-static int check_name(const char *what, struct text t, size_t most, struct weir_error *error)
+static int check_name(const char *what, struct weir_text t, size_t most, struct weir_error *error)
 {
     if (t.len > most) {
         return fail(error, WEIR_EINVAL, "the %s has %zu bytes, expected at most %zu", what, t.len,
@@ -57,8 +57,9 @@ static int check_name(const char *what, struct text t, size_t most, struct weir_
     return 0;
 }
 
-int store_key_head(struct text prefix, struct text limit, const struct store_params *params,
-                   struct store_key *head, struct weir_error *error)
+int store_key_head(struct weir_text prefix, struct weir_text limit,
+                   const struct store_params *params, struct store_key *head,
+                   struct weir_error *error)
 {
     int e = check_name("prefix", prefix, STORE_PREFIX_MAX, error);
     e = e != 0 ? e : check_name("name of the limit", limit, STORE_LIMIT_MAX, error);
@@ -73,13 +74,13 @@ int store_key_head(struct text prefix, struct text limit, const struct store_par
     return 0;
 }
 
-static void add(struct store_key *out, struct text t)
+static void add(struct store_key *out, struct weir_text t)
 {
     memcpy(out->at + out->len, t.at, t.len);
     out->len += t.len;
 }
 
-static void add_subject(struct store_key *out, struct text subject)
+static void add_subject(struct store_key *out, struct weir_text subject)
 {
     if (subject.len <= STORE_RAW_MAX &&
         (subject.len == 0 || memchr(subject.at, '}', subject.len) == NULL)) {
@@ -98,7 +99,7 @@ static void add_subject(struct store_key *out, struct text subject)
     }
 }
 
-void store_key(const struct store_key *head, struct text shard, struct text key,
+void store_key(const struct store_key *head, struct weir_text shard, struct weir_text key,
                struct store_key *out)
 {
     out->len = 0;
@@ -138,7 +139,7 @@ static uint64_t microseconds(uint64_t ns)
     return ns == WEIR_FOREVER ? STORE_MOST : min_u64(us, STORE_MOST);
 }
 
-uint64_t script_offset(const struct store_params *p, struct text key)
+uint64_t script_offset(const struct store_params *p, struct weir_text key)
 {
     static const struct hash_secret fixed = {{0, 0}, {0}};
     if (!p->align_key) {

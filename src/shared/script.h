@@ -66,16 +66,17 @@ struct store_key {
 
 /* Makes the head, which is the same for all keys of a limit: "<prefix>:1:<limit>:<kind>:{". Returns 0, or WEIR_EINVAL if the prefix or the limit's name is too long or has
  * braces, or if the name is empty (the prefix may be empty). */
-int store_key_head(struct text prefix, struct text limit, const struct store_params *params,
-                   struct store_key *head, struct weir_error *error);
+int store_key_head(struct weir_text prefix, struct weir_text limit,
+                   const struct store_params *params, struct store_key *head,
+                   struct weir_error *error);
 
 /* Makes the store's key. If shard.at is NULL, the limit's key decides the slot. */
-void store_key(const struct store_key *head, struct text shard, struct text key,
+void store_key(const struct store_key *head, struct weir_text shard, struct weir_text key,
                struct store_key *out);
 
-static inline struct text store_key_text(const struct store_key *key)
+static inline struct weir_text store_key_text(const struct store_key *key)
 {
-    return (struct text){key->at, key->len};
+    return (struct weir_text){key->at, key->len};
 }
 
 /* ---- calls ---- */
@@ -90,7 +91,7 @@ enum {
 /* One limit and one key of it. */
 struct store_part {
     const struct store_params *params;
-    struct text key; /* store_key() */
+    struct weir_text key; /* store_key() */
     uint64_t cost;
     uint64_t time_ns; /* CHECK, PEEK: max_wait. REFUND: when it was charged (leaky_bucket:
                          when its place ends); WEIR_FOREVER: just now.
@@ -104,7 +105,7 @@ const struct script *script_for(const struct scripts *s, const struct store_part
 
 /* Returns the `b` of a key. If windows are aligned by key (align_key), each key has an offset of
  * its own, which is the same on every node. */
-uint64_t script_offset(const struct store_params *p, struct text key);
+uint64_t script_offset(const struct store_params *p, struct weir_text key);
 
 /*
  * Puts the arguments of a call, which follow script_put_head(): number of keys, keys, verb,

@@ -29,7 +29,7 @@ int store_shared_create(struct store_shared **out, const struct store_shared_opt
     if (options->prefix.len > 0) {
         memcpy(s->prefix, options->prefix.at, options->prefix.len);
     }
-    s->options.prefix = (struct text){s->prefix, options->prefix.len};
+    s->options.prefix = (struct weir_text){s->prefix, options->prefix.len};
     members_init(&s->members, s->prefix, options->node);
     int e = node_keys_create(&s->keys, most);
     if (e != 0) {

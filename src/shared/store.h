@@ -92,7 +92,7 @@ struct store_numbers {
 };
 
 struct store_shared_options {
-    struct text prefix;
+    struct weir_text prefix;
     uint64_t fleet_size; /* number of nodes; 0: counted by heartbeat */
     uint64_t node;       /* a random number that identifies this node in the fleet */
     /* Called when store_ask_here() has made a renewal or an exchange due: some thread must call

@@ -171,7 +171,7 @@ unsigned send_numbers(struct buffer *b, const struct piece *pieces, const unsign
 uint64_t send_unawaited(const struct store *s, uint64_t now_ns);
 
 /* Returns the slot of a key; 0 without a Cluster, where all keys are together. */
-static inline unsigned send_slot(const struct store *s, struct text key)
+static inline unsigned send_slot(const struct store *s, struct weir_text key)
 {
     return s->cluster ? cluster_slot(key) : 0;
 }

@@ -1,5 +1,6 @@
 #include "table/blocks.h"
 
+#include <assert.h>
 #include <weir.h>
 
 /* Two of three places are used, and there are enough lines to keep equal tags apart. */
@@ -81,19 +82,26 @@ static void raise(uint64_t *word, uint64_t least)
     store_ordered(word, max_u64(load_relaxed(word), least));
 }
 
-/* Makes the reach of the tag's home line cover the place. */
-static void cover(const struct blocks *b, uint64_t tag, const struct pair *place)
+/* Returns how many lines after the home line of the tag the place is. */
+static uint64_t distance(const struct blocks *b, uint64_t tag, const struct pair *place)
 {
     uint64_t home = blocks_home(b, tag);
     size_t offset = (size_t)((const char *)place - (const char *)b->lines);
     uint64_t line = offset / sizeof(struct block_line);
-    raise(&b->lines[home].reach, line >= home ? line - home : line + b->line_count - home);
+    return line >= home ? line - home : line + b->line_count - home;
+}
+
+/* Makes the reach of the tag's home line cover the place. */
+static void cover(const struct blocks *b, uint64_t tag, const struct pair *place)
+{
+    raise(&b->lines[blocks_home(b, tag)].reach, distance(b, tag, place));
 }
 
 /* Counts and covers (B2) a place for a new block. Returns NULL if max_blocks are in force. */
 static struct pair *claim_place(const struct blocks *b, uint64_t tag, uint64_t now)
 {
     uint64_t *count = &b->counts->count;
+    assert(lock_held(&b->counts->lock, 1)); /* B3 */
     if (load_relaxed(count) >= b->max) {
         (void)drop_over(b, now);
     }
@@ -116,6 +124,7 @@ int blocks_set(const struct blocks *b, uint64_t tag, uint64_t until, uint64_t no
     bool longer = old != NULL && block_is_ban(until) && load_relaxed(&old->word) >= until;
     if (place != NULL && !longer) {
         raise(&b->counts->last_end, until); /* B2 */
+        assert(distance(b, tag, place) <= load_relaxed(&b->lines[blocks_home(b, tag)].reach));
         write_place(place, (struct pair){tag, until});
     }
     lock_release(&b->counts->lock);

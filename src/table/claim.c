@@ -36,6 +36,7 @@ static struct pair *take_empty(const struct table *t, struct table_key key, uint
 static bool ask_debt(const struct table *t, struct pick *pick, uint64_t now)
 {
     struct pair seen = pick->seen;
+    assert(t->record_bytes == 0 || table_holds(t, seen.tag)); /* G6 */
     t->debt_of(t->debt_arg, seen.tag, seen.word, table_record(t, pick->slot), now, &pick->debt);
     if (pick->debt.word == seen.word) {
         return true;
@@ -162,6 +163,8 @@ struct claim table_claim(const struct table *t, struct table_key key, uint64_t w
                          unsigned how)
 {
     struct claim c = {.full_for = UINT64_MAX};
+    assert(table_holds(t, key.tag)); /* G2 */
+    assert(key.tag != 0 && (key.tag & ~TAG_HASH) == 0);
     for (unsigned round = 0; round < ROUNDS; round++) {
         c.slot = take_empty(t, key, word);
         if (c.slot != NULL) {
@@ -196,6 +199,7 @@ static bool sweep_slot(const struct table *t, uint64_t i, uint64_t now)
         return tag != 0 && table_reclaim(t, slot, now, 0);
     }
     /* A sweep holds no stripe, so it can wait (G4), which finds out whether the mover is dead. */
+    assert(!table_holds_any(t));
     if (lock_take_soon(stripe, t->owner)) {
         (void)table_find_locked(t, (struct table_key){tag, i / LINE_SLOTS});
         lock_release(stripe);

@@ -19,7 +19,7 @@
 /* 2 lines, the other lines of their 8 residents, and so on. */
 #define NODES_MAX (2 + 8 + 32 + 128)
 
-struct node {
+struct move_node {
     uint64_t line;
     uint64_t tag;  /* the resident that would move into `line` */
     unsigned from; /* the node from whose line it would move */
@@ -28,7 +28,7 @@ struct node {
 };
 
 struct search {
-    struct node node[NODES_MAX];
+    struct move_node node[NODES_MAX];
     unsigned count;
 };
 
@@ -36,14 +36,24 @@ static void add_node(struct search *s, uint64_t line, uint64_t tag, unsigned fro
 {
     if (s->count < NODES_MAX) {
         unsigned depth = tag == 0 ? 0 : s->node[from].depth + 1;
-        s->node[s->count++] = (struct node){line, tag, from, slot, depth};
+        assert(depth <= MOVES_MAX);
+        s->node[s->count++] = (struct move_node){line, tag, from, slot, depth};
     }
+}
+
+/* Changes a slot that this thread has marked, under the stripe: no other thread touches it. */
+static void change_marked(struct pair *slot, struct pair seen, struct pair next)
+{
+    bool done = pair_cas(slot, seen, next);
+    assert(done); /* G2 */
+    (void)done;
 }
 
 /* Moves the resident `tag` from its slot into some empty slot of `to`, under its stripe. */
 static bool move_locked(const struct table *t, struct pair *from, uint64_t tag, struct line *to)
 {
     struct pair was = pair_load(from);
+    assert(table_holds(t, tag)); /* G2 */
     struct pair leaving = {tag | TAG_LEAVING, was.word};
     struct pair arriving = {tag | TAG_ARRIVING, was.word};
     if (was.tag != tag || !pair_cas(from, was, leaving)) { /* M1 */
@@ -56,12 +66,12 @@ static bool move_locked(const struct table *t, struct pair *from, uint64_t tag, 
             if (t->record_bytes != 0) {
                 memcpy(table_record(t, slot), table_record(t, from), t->record_bytes); /* M3 */
             }
-            (void)pair_cas(slot, arriving, was);                /* M4 */
-            (void)pair_cas(from, leaving, (struct pair){0, 0}); /* M5 */
+            change_marked(slot, arriving, was);                /* M4 */
+            change_marked(from, leaving, (struct pair){0, 0}); /* M5 */
             return true;
         }
     }
-    (void)pair_cas(from, leaving, was);
+    change_marked(from, leaving, was);
     return false;
 }
 
@@ -83,7 +93,8 @@ static bool follow(const struct table *t, const struct search *s, unsigned end, 
                    struct claim *claim)
 {
     while (s->node[end].tag != 0) {
-        const struct node *n = &s->node[end];
+        const struct move_node *n = &s->node[end];
+        assert(n->from < end);
         struct pair *from = &t->lines[s->node[n->from].line].slot[n->slot];
         if (!move(t, from, n->tag, &t->lines[n->line], held_tag)) {
             /* Another thread was faster. The residents that were moved are in valid places. */
@@ -126,6 +137,7 @@ bool table_make_room(const struct table *t, struct table_key key, uint64_t now, 
 {
     struct search s;
     s.count = 0;
+    assert(table_holds(t, key.tag)); /* G4: all other stripes are only tried */
     add_node(&s, key.line, 0, 0, 0);
     add_node(&s, table_other_line(t, key.line, key.tag), 0, 0, 0);
     for (unsigned at = 0; at < s.count; at++) {

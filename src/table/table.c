@@ -40,6 +40,7 @@ void table_attach(struct table *t, const struct table_shape *shape, void *memory
                   const void *debt_arg)
 {
     unsigned char *p = memory;
+    assert((uintptr_t)memory % _Alignof(struct line) == 0);
     t->lines = (struct line *)(void *)p;
     t->half = shape->lines / 2;
     t->all = shape->lines;
@@ -71,12 +72,14 @@ void table_init_locks(const struct table *t)
 bool table_enter_try(const struct table *t, uint64_t tag, uint64_t held_tag)
 {
     struct lock *stripe = table_stripe(t, tag);
+    assert(held_tag == 0 || table_holds(t, held_tag));
     return (held_tag != 0 && stripe == table_stripe(t, held_tag)) || lock_try(stripe, t->owner);
 }
 
 void table_leave(const struct table *t, uint64_t tag, uint64_t held_tag)
 {
     struct lock *stripe = table_stripe(t, tag);
+    assert(table_holds(t, tag));
     if (held_tag == 0 || stripe != table_stripe(t, held_tag)) {
         lock_release(stripe);
     }
@@ -85,10 +88,13 @@ void table_leave(const struct table *t, uint64_t tag, uint64_t held_tag)
 /* Under the stripe no other thread touches a marked slot, so this swap cannot fail. */
 static void set_marked(struct pair *slot, struct pair next)
 {
-    (void)pair_cas(slot, pair_load(slot), next);
+    bool done = pair_cas(slot, pair_load(slot), next);
+    assert(done); /* G5 */
+    (void)done;
 }
 
-struct pair *table_find_locked(const struct table *t, struct table_key key)
+/* table_find_locked() for a caller that holds the stripe, or has the table for itself. */
+static struct pair *find_and_repair(const struct table *t, struct table_key key)
 {
     struct pair *seen[TAG_MARKS + 1] = {NULL}; /* by the marks of its tag */
     key.tag &= ~TAG_MARKS;
@@ -116,8 +122,15 @@ struct pair *table_find_locked(const struct table *t, struct table_key key)
     return leaving;
 }
 
+struct pair *table_find_locked(const struct table *t, struct table_key key)
+{
+    assert(table_holds(t, key.tag)); /* G2, G5 */
+    return find_and_repair(t, key);
+}
+
 bool table_remove(const struct table *t, struct pair *slot, struct pair seen)
 {
+    assert(table_holds(t, seen.tag)); /* G3 */
     /* A kill in between leaves `keys` too low: then claims search a full table for room in vain. */
     (void)fetch_sub(&t->counts->keys, 1);
     if (!pair_cas(slot, seen, (struct pair){0, 0})) {
@@ -146,7 +159,7 @@ static void repair_slot(const struct table *t, uint64_t i)
     }
     seen = pair_load(slot);
     if ((seen.tag & TAG_MARKS) != 0) {
-        (void)table_find_locked(t, (struct table_key){seen.tag, i / LINE_SLOTS});
+        (void)find_and_repair(t, (struct table_key){seen.tag, i / LINE_SLOTS});
     }
 }
 

@@ -39,6 +39,8 @@
 #ifndef WEIR_TABLE_TABLE_H
 #define WEIR_TABLE_TABLE_H
 
+#include <assert.h>
+
 #include "base/debt.h"
 #include "base/hash.h"
 #include "table/blocks.h"
@@ -122,6 +124,7 @@ void table_recover(const struct table *t);
 static inline uint64_t table_other_line(const struct table *t, uint64_t line, uint64_t tag)
 {
     /* The places in the two halves add up to g modulo half, and g depends on the tag alone. */
+    assert(line < t->all);
     uint64_t g = mul_high((tag & TAG_HASH) * UINT64_C(0x9e3779b97f4a7c15), t->half);
     uint64_t base = line < t->half ? t->half : 0;
     uint64_t place = line < t->half ? line : line - t->half;
@@ -165,6 +168,17 @@ static inline struct lock *table_stripe(const struct table *t, uint64_t tag)
     return &t->stripes[tag >> 8 & t->stripe_mask];
 }
 
+/* For asserts: return whether this thread holds the stripe of a tag, or any stripe. */
+static inline bool table_holds(const struct table *t, uint64_t tag)
+{
+    return lock_held(table_stripe(t, tag), 1);
+}
+
+static inline bool table_holds_any(const struct table *t)
+{
+    return lock_held(t->stripes, t->stripe_mask + 1);
+}
+
 static inline struct pair *table_slot(const struct table *t, uint64_t i)
 {
     return &t->lines[i / LINE_SLOTS].slot[i % LINE_SLOTS];
@@ -173,6 +187,7 @@ static inline struct pair *table_slot(const struct table *t, uint64_t i)
 /* Returns the number of a slot: the inverse of table_slot(). */
 static inline uint64_t table_slot_number(const struct table *t, const struct pair *slot)
 {
+    assert(slot >= t->lines[0].slot && slot < t->lines[t->all - 1].slot + LINE_SLOTS);
     return (uint64_t)(slot - &t->lines[0].slot[0]);
 }
 

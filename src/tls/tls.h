@@ -88,14 +88,14 @@ void tls_session_destroy(struct tls_session *session); /* takes NULL */
  *
  * An end of the connection without TLS_ENDED before it is a truncation.
  */
-enum tls_result tls_receive(struct tls_session *session, struct text *cipher, struct buffer *plain,
-                            struct buffer *out, struct weir_error *error);
+enum tls_result tls_receive(struct tls_session *session, struct weir_text *cipher,
+                            struct buffer *plain, struct buffer *out, struct weir_error *error);
 
 /*
  * Encrypts plaintext and removes it from the front of *plain. Some remains if `out` has no room for
  * it, or if the handshake is not finished. Returns TLS_OK or TLS_FAILED.
  */
-enum tls_result tls_send(struct tls_session *session, struct text *plain, struct buffer *out,
+enum tls_result tls_send(struct tls_session *session, struct weir_text *plain, struct buffer *out,
                          struct weir_error *error);
 
 /* Says that no more plaintext will be sent (close_notify), if the handshake is finished. */
@@ -105,13 +105,13 @@ void tls_end(struct tls_session *session, struct buffer *out);
 bool tls_is_up(const struct tls_session *session);
 
 /* Returns the protocol that ALPN has chosen; empty: none. */
-struct text tls_alpn(const struct tls_session *session);
+struct weir_text tls_alpn(const struct tls_session *session);
 
 /*
  * True if the peer has a verified certificate and this is one of its names: the common name of its
  * subject, or a DNS name or URI among its alternative names. Bytes are compared as they are.
  */
-bool tls_peer_has_name(const struct tls_session *session, struct text name);
+bool tls_peer_has_name(const struct tls_session *session, struct weir_text name);
 
 /* Writes the common name of the peer's verified certificate; false and "" if there is none. */
 bool tls_peer_name(const struct tls_session *session, char *name, size_t size);

@@ -6,7 +6,7 @@
 #define MESSAGE_CLIENT_KEY 16
 
 /* Moves bytes from *from into a head of `size` bytes. Returns whether it is complete. */
-static bool fill(unsigned char *head, unsigned size, unsigned *have, struct text *from)
+static bool fill(unsigned char *head, unsigned size, unsigned *have, struct weir_text *from)
 {
     while (*have < size && from->len > 0) {
         head[(*have)++] = (unsigned char)from->at[0];
@@ -16,15 +16,15 @@ static bool fill(unsigned char *head, unsigned size, unsigned *have, struct text
 }
 
 /* Takes as many bytes of a body as there are. Returns them. */
-static struct text take(size_t *left, struct text *from)
+static struct weir_text take(size_t *left, struct weir_text *from)
 {
-    struct text body = {from->at, from->len < *left ? from->len : *left};
+    struct weir_text body = {from->at, from->len < *left ? from->len : *left};
     *left -= body.len;
     *from = text_after(*from, body.len);
     return body;
 }
 
-static bool follow_messages(struct tls_hello *h, struct text bytes)
+static bool follow_messages(struct tls_hello *h, struct weir_text bytes)
 {
     while (bytes.len > 0) {
         if (h->message_left > 0) {
@@ -42,11 +42,11 @@ static bool follow_messages(struct tls_hello *h, struct text bytes)
     return true;
 }
 
-bool tls_hello_follow(struct tls_hello *h, struct text bytes)
+bool tls_hello_follow(struct tls_hello *h, struct weir_text bytes)
 {
     while (bytes.len > 0) {
         if (h->record_left > 0) {
-            struct text body = take(&h->record_left, &bytes);
+            struct weir_text body = take(&h->record_left, &bytes);
             bool plain = h->record[0] == RECORD_HANDSHAKE && !h->sealed;
             if (plain && !follow_messages(h, body)) {
                 return false;

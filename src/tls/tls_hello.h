@@ -23,6 +23,6 @@ struct tls_hello {
 
 /* Follows bytes of a client, which begins with a zeroed struct. Returns false if they announce a
  * message that is too large. */
-bool tls_hello_follow(struct tls_hello *h, struct text bytes);
+bool tls_hello_follow(struct tls_hello *h, struct weir_text bytes);
 
 #endif

@@ -18,9 +18,9 @@
 struct tls_session {
     struct tls_context *context;
     SSL *ssl;
-    struct text *in;    /* during a call: ciphertext that is left */
-    struct buffer *out; /* during a call: takes ciphertext */
-    size_t held;        /* bytes in OpenSSL's buffer that may become plaintext */
+    struct weir_text *in; /* during a call: ciphertext that is left */
+    struct buffer *out;   /* during a call: takes ciphertext */
+    size_t held;          /* bytes in OpenSSL's buffer that may become plaintext */
     struct tls_hello hello;
     bool begun; /* the first byte has come, and is one of TLS */
     bool failed;
@@ -50,7 +50,7 @@ static int bio_write(BIO *bio, const char *from, int size)
 {
     struct tls_session *s = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
-    buffer_put(s->out, (struct text){from, (size_t)size});
+    buffer_put(s->out, (struct weir_text){from, (size_t)size});
     return s->out->full ? -1 : size;
 }
 
@@ -213,7 +213,7 @@ static enum tls_result read_plain(struct tls_session *s, struct buffer *plain,
     }
 }
 
-enum tls_result tls_receive(struct tls_session *s, struct text *cipher, struct buffer *plain,
+enum tls_result tls_receive(struct tls_session *s, struct weir_text *cipher, struct buffer *plain,
                             struct buffer *out, struct weir_error *error)
 {
     if (s->failed) {
@@ -242,7 +242,7 @@ enum tls_result tls_receive(struct tls_session *s, struct text *cipher, struct b
     return result;
 }
 
-enum tls_result tls_send(struct tls_session *s, struct text *plain, struct buffer *out,
+enum tls_result tls_send(struct tls_session *s, struct weir_text *plain, struct buffer *out,
                          struct weir_error *error)
 {
     enum tls_result result = s->failed ? TLS_FAILED : TLS_OK;
@@ -288,12 +288,12 @@ bool tls_is_up(const struct tls_session *s)
     return SSL_is_init_finished(s->ssl) == 1;
 }
 
-struct text tls_alpn(const struct tls_session *s)
+struct weir_text tls_alpn(const struct tls_session *s)
 {
     const unsigned char *name;
     unsigned len;
     SSL_get0_alpn_selected(s->ssl, &name, &len);
-    return (struct text){len > 0 ? (const char *)name : "", len};
+    return (struct weir_text){len > 0 ? (const char *)name : "", len};
 }
 
 /* Returns the peer's certificate if it is verified, or NULL. */
@@ -305,14 +305,14 @@ static X509 *peer(const struct tls_session *s)
                : NULL;
 }
 
-static bool is_name(const ASN1_STRING *found, struct text name)
+static bool is_name(const ASN1_STRING *found, struct weir_text name)
 {
-    struct text bytes = {(const char *)ASN1_STRING_get0_data(found),
-                         (size_t)ASN1_STRING_length(found)};
+    struct weir_text bytes = {(const char *)ASN1_STRING_get0_data(found),
+                              (size_t)ASN1_STRING_length(found)};
     return text_equal(bytes, name);
 }
 
-static bool has_common_name(X509 *cert, struct text name)
+static bool has_common_name(X509 *cert, struct weir_text name)
 {
     const X509_NAME *subject = X509_get_subject_name(cert);
     int at = -1;
@@ -320,7 +320,7 @@ static bool has_common_name(X509 *cert, struct text name)
         unsigned char *utf8 = NULL;
         int len =
             ASN1_STRING_to_UTF8(&utf8, X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at)));
-        bool same = len > 0 && text_equal((struct text){(char *)utf8, (size_t)len}, name);
+        bool same = len > 0 && text_equal((struct weir_text){(char *)utf8, (size_t)len}, name);
         OPENSSL_free(utf8);
         if (same) {
             return true;
@@ -329,7 +329,7 @@ static bool has_common_name(X509 *cert, struct text name)
     return false;
 }
 
-bool tls_peer_has_name(const struct tls_session *s, struct text name)
+bool tls_peer_has_name(const struct tls_session *s, struct weir_text name)
 {
     X509 *cert = peer(s);
     if (cert == NULL || name.len == 0) {

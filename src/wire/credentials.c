@@ -11,7 +11,7 @@ static int digit_of(char c)
 
 /* Decodes into `room`, of CREDENTIALS_BASIC_MAX bytes; returns false if it is not
  * base64, or too long. */
-static bool decode(struct text text, char *room, struct text *out)
+static bool decode(struct weir_text text, char *room, struct weir_text *out)
 {
     unsigned bits = 0;
     unsigned have = 0;
@@ -31,7 +31,7 @@ static bool decode(struct text text, char *room, struct text *out)
             room[n++] = (char)(bits >> have);
         }
     }
-    *out = (struct text){room, n};
+    *out = (struct weir_text){room, n};
     return true;
 }
 
@@ -39,19 +39,20 @@ static bool decode(struct text text, char *room, struct text *out)
 
 /* Finds the text after a scheme such as "Basic ", in upper or lower case; returns false if the
  * value begins with something else. */
-static bool after_scheme(struct text value, const char *scheme, struct text *rest)
+static bool after_scheme(struct weir_text value, const char *scheme, struct weir_text *rest)
 {
     size_t n = strlen(scheme);
-    if (value.len <= n || value.at[n] != ' ' || !text_is_word((struct text){value.at, n}, scheme)) {
+    if (value.len <= n || value.at[n] != ' ' ||
+        !text_is_word((struct weir_text){value.at, n}, scheme)) {
         return false;
     }
     *rest = text_trim(text_after(value, n));
     return true;
 }
 
-static bool read_basic(struct text coded, struct credentials *c)
+static bool read_basic(struct weir_text coded, struct credentials *c)
 {
-    struct text pair;
+    struct weir_text pair;
     if (!decode(coded, c->room, &pair)) {
         return false;
     }
@@ -60,10 +61,11 @@ static bool read_basic(struct text coded, struct credentials *c)
     return c->user.len < pair.len;
 }
 
-bool credentials_read(struct text authorization, struct text weir_secret, struct credentials *c)
+bool credentials_read(struct weir_text authorization, struct weir_text weir_secret,
+                      struct credentials *c)
 {
-    struct text coded;
-    c->user = (struct text){"", 0};
+    struct weir_text coded;
+    c->user = (struct weir_text){"", 0};
     c->secret = weir_secret;
     return c->secret.at != NULL || after_scheme(authorization, "BEARER", &c->secret) ||
            (after_scheme(authorization, "BASIC", &coded) && read_basic(coded, c));

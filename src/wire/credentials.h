@@ -13,13 +13,14 @@
 #define CREDENTIALS_BASIC_MAX 1088 /* bytes of a user and a password */
 
 struct credentials {
-    struct text user; /* len 0: none was given */
-    struct text secret;
+    struct weir_text user; /* len 0: none was given */
+    struct weir_text secret;
     char room[CREDENTIALS_BASIC_MAX]; /* a decoded Basic password */
 };
 
 /* Reads the values of the two fields; at == NULL: the field is absent. Returns false if there is no
  * secret, or none that could be understood. */
-bool credentials_read(struct text authorization, struct text weir_secret, struct credentials *c);
+bool credentials_read(struct weir_text authorization, struct weir_text weir_secret,
+                      struct credentials *c);
 
 #endif

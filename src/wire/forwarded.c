@@ -6,7 +6,7 @@
 
 /* Returns true if the quote at `i` is part of the text: it follows a backslash that is not escaped
  * itself. */
-static bool is_escaped(struct text list, size_t i)
+static bool is_escaped(struct weir_text list, size_t i)
 {
     size_t slashes = 0;
     while (slashes < i && list.at[i - slashes - 1] == '\\') {
@@ -16,7 +16,7 @@ static bool is_escaped(struct text list, size_t i)
 }
 
 /* Returns the last comma outside of quotes. */
-static const char *last_comma(struct text list)
+static const char *last_comma(struct weir_text list)
 {
     bool quoted = false;
     for (size_t i = list.len; i-- > 0;) {
@@ -29,7 +29,7 @@ static const char *last_comma(struct text list)
     return NULL;
 }
 
-bool forwarded_last(struct text *list, bool quotes, struct text *hop)
+bool forwarded_last(struct weir_text *list, bool quotes, struct weir_text *hop)
 {
     if (list->len == 0) {
         return false;
@@ -54,19 +54,19 @@ static bool is_bare(char c)
 }
 
 /* Takes the characters that fit from the beginning. */
-static struct text take_while(struct text *from, bool (*fits)(char c))
+static struct weir_text take_while(struct weir_text *from, bool (*fits)(char c))
 {
     size_t n = 0;
     while (n < from->len && fits(from->at[n])) {
         n++;
     }
-    struct text taken = {from->at, n};
+    struct weir_text taken = {from->at, n};
     *from = text_after(*from, n);
     return taken;
 }
 
 /* Takes a quoted string. The value is without its quotes, but still has its backslashes. */
-static bool take_quoted(struct text *from, struct text *value)
+static bool take_quoted(struct weir_text *from, struct weir_text *value)
 {
     size_t n = 1;
     while (n < from->len && from->at[n] != '"') {
@@ -75,12 +75,12 @@ static bool take_quoted(struct text *from, struct text *value)
     if (n >= from->len) {
         return false;
     }
-    *value = (struct text){from->at + 1, n - 1};
+    *value = (struct weir_text){from->at + 1, n - 1};
     *from = text_after(*from, n + 1);
     return true;
 }
 
-static bool take_value(struct text *from, struct text *value)
+static bool take_value(struct weir_text *from, struct weir_text *value)
 {
     if (from->len > 0 && from->at[0] == '"') {
         return take_quoted(from, value);
@@ -89,7 +89,7 @@ static bool take_value(struct text *from, struct text *value)
     return value->len > 0;
 }
 
-static bool take_character(struct text *from, char c)
+static bool take_character(struct weir_text *from, char c)
 {
     *from = text_trim(*from);
     if (from->len == 0 || from->at[0] != c) {
@@ -100,7 +100,7 @@ static bool take_character(struct text *from, char c)
 }
 
 /* Takes "for=192.0.2.1", which must end the hop or be followed by a semicolon. */
-static bool take_pair(struct text *hop, struct text *name, struct text *value)
+static bool take_pair(struct weir_text *hop, struct weir_text *name, struct weir_text *value)
 {
     *name = take_while(hop, is_token);
     return name->len > 0 && take_character(hop, '=') && take_value(hop, value) &&
@@ -108,7 +108,7 @@ static bool take_pair(struct text *hop, struct text *name, struct text *value)
 }
 
 /* Copies the value without its backslashes and without a hidden port. */
-static bool copy_node(struct text value, char *room, struct text *node)
+static bool copy_node(struct weir_text value, char *room, struct weir_text *node)
 {
     size_t n = 0;
     for (size_t i = 0; i < value.len; i++) {
@@ -119,14 +119,14 @@ static bool copy_node(struct text value, char *room, struct text *node)
         room[n++] = value.at[i];
     }
     const char *hidden = n > 0 ? memmem(room, n, ":_", 2) : NULL;
-    *node = (struct text){room, hidden != NULL ? (size_t)(hidden - room) : n};
+    *node = (struct weir_text){room, hidden != NULL ? (size_t)(hidden - room) : n};
     return node->len > 0;
 }
 
-bool forwarded_node(struct text hop, char *room, struct text *node)
+bool forwarded_node(struct weir_text hop, char *room, struct weir_text *node)
 {
-    struct text name;
-    struct text value;
+    struct weir_text name;
+    struct weir_text value;
     bool found = false;
     while (hop.len > 0) {
         if (take_character(&hop, ';')) {

@@ -21,7 +21,7 @@
  * there is none. With `quotes`, for Forwarded, a comma within quotes does not end a hop; if a quote
  * is never closed, or never opened, the rest is one hop, which forwarded_node() refuses.
  */
-bool forwarded_last(struct text *list, bool quotes, struct text *hop);
+bool forwarded_last(struct weir_text *list, bool quotes, struct weir_text *hop);
 
 /*
  * Finds the node that a hop of Forwarded came from: the value of its `for`, without quotes, and
@@ -30,6 +30,6 @@ bool forwarded_last(struct text *list, bool quotes, struct text *hop);
  * quotes too, because many proxies write them so. Returns false if there is no `for`, or two, or
  * the hop is malformed.
  */
-bool forwarded_node(struct text hop, char *room, struct text *node);
+bool forwarded_node(struct weir_text hop, char *room, struct weir_text *node);
 
 #endif

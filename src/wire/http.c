@@ -7,7 +7,7 @@
 
 /* ---- what both have in common ---- */
 
-struct reading {
+struct message_reading {
     llhttp_t llhttp;
     struct http_request *request; /* one of the two is read; the other is NULL */
     struct http_response *response;
@@ -15,7 +15,7 @@ struct reading {
     bool complete;
 };
 
-static struct reading *reading_of(llhttp_t *llhttp)
+static struct message_reading *reading_of(llhttp_t *llhttp)
 {
     return llhttp->data;
 }
@@ -26,8 +26,8 @@ static int on_complete(llhttp_t *llhttp)
     return HPE_PAUSED;
 }
 
-static llhttp_errno_t execute(struct reading *r, const llhttp_settings_t *settings,
-                              struct text input)
+static llhttp_errno_t execute(struct message_reading *r, const llhttp_settings_t *settings,
+                              struct weir_text input)
 {
     llhttp_init(&r->llhttp, r->request != NULL ? HTTP_REQUEST : HTTP_RESPONSE, settings);
     r->llhttp.data = r;
@@ -37,7 +37,7 @@ static llhttp_errno_t execute(struct reading *r, const llhttp_settings_t *settin
 /* ---- requests: checks of the head's lines, before llhttp reads them ---- */
 
 /* True if a line like "GET / HTTP/1.1" has exactly two blanks; llhttp accepts more. */
-static bool has_two_spaces(struct text line)
+static bool has_two_spaces(struct weir_text line)
 {
     unsigned n = 0;
     for (size_t i = 0; i < line.len; i++) {
@@ -47,7 +47,7 @@ static bool has_two_spaces(struct text line)
 }
 
 /* Checks one line, which has its LF at line.at[line.len]. */
-static int check_line(struct http_request *r, struct text line, bool first)
+static int check_line(struct http_request *r, struct weir_text line, bool first)
 {
     if (line.len == 0 || line.at[line.len - 1] != '\r') {
         return http_bad(r, 400, "found a line that does not end with CR LF");
@@ -68,7 +68,7 @@ static int check_line(struct http_request *r, struct text line, bool first)
 }
 
 /* Checks that the head is complete, and each of its lines good. The head may have `most` bytes. */
-static int check_lines(struct http_request *r, struct text input, size_t most)
+static int check_lines(struct http_request *r, struct weir_text input, size_t most)
 {
     size_t bound = input.len < most ? input.len : most;
     size_t at = 0;
@@ -77,7 +77,7 @@ static int check_lines(struct http_request *r, struct text input, size_t most)
         if (end == NULL) {
             break;
         }
-        struct text line = {input.at + at, (size_t)(end - input.at) - at};
+        struct weir_text line = {input.at + at, (size_t)(end - input.at) - at};
         int got = check_line(r, line, lines == 0);
         if (got == HTTP_BAD) {
             return got;
@@ -101,13 +101,13 @@ static int check_lines(struct http_request *r, struct text input, size_t most)
 
 static int on_url(llhttp_t *llhttp, const char *at, size_t len)
 {
-    reading_of(llhttp)->request->target = (struct text){at, len};
+    reading_of(llhttp)->request->target = (struct weir_text){at, len};
     return 0;
 }
 
 static int on_method(llhttp_t *llhttp, const char *at, size_t len)
 {
-    reading_of(llhttp)->request->method = (struct text){at, len};
+    reading_of(llhttp)->request->method = (struct weir_text){at, len};
     return 0;
 }
 
@@ -130,7 +130,7 @@ static int on_field(llhttp_t *llhttp, const char *at, size_t len)
 static int on_value(llhttp_t *llhttp, const char *at, size_t len)
 {
     struct http_request *out = reading_of(llhttp)->request;
-    out->fields[out->fields_count - 1].value = text_trim((struct text){at, len});
+    out->fields[out->fields_count - 1].value = text_trim((struct weir_text){at, len});
     return 0;
 }
 
@@ -138,8 +138,8 @@ static int on_value(llhttp_t *llhttp, const char *at, size_t len)
 struct framing {
     unsigned hosts;
     unsigned lengths; /* both kinds: Content-Length and Transfer-Encoding */
-    struct text coding;
-    struct text expect;
+    struct weir_text coding;
+    struct weir_text expect;
 };
 
 /* Finds these fields in one pass; r->host is the last Host. */
@@ -214,7 +214,7 @@ const char http_chunked_too_long[] = "found a chunked body of more than 65536 by
 
 static int on_body(llhttp_t *llhttp, const char *at, size_t len)
 {
-    reading_of(llhttp)->request->body = (struct text){at, len};
+    reading_of(llhttp)->request->body = (struct weir_text){at, len};
     return 0;
 }
 
@@ -230,7 +230,7 @@ static const llhttp_settings_t request_settings = {.on_url = on_url,
 
 /* Returns whether llhttp reads requests with this method in the usual way. It refuses methods that it
  * does not know, and reads some others in their own ways. */
-static bool is_usual(struct text input)
+static bool is_usual(struct weir_text input)
 {
     return text_starts(input, "POST ") || text_starts(input, "GET ") ||
            text_starts(input, "HEAD ") || text_starts(input, "PUT ") ||
@@ -239,13 +239,13 @@ static bool is_usual(struct text input)
 }
 
 /* Lets llhttp read the input, with POST in place of a method that is not usual. */
-static void read_with(struct reading *r, struct text input)
+static void read_with(struct message_reading *r, struct weir_text input)
 {
     if (is_usual(input)) {
         (void)execute(r, &request_settings, input);
         return;
     }
-    struct text method = text_before(input, ' ');
+    struct weir_text method = text_before(input, ' ');
     if (text_is(method, "CONNECT") && input.at[method.len + 1] != '/') {
         (void)http_bad(r->request, 501, "CONNECT is not supported");
     } else if (text_is_made_of(method, HTTP_TOKEN)) {
@@ -256,9 +256,9 @@ static void read_with(struct reading *r, struct text input)
 }
 
 /* Reads a request whose head is complete. */
-static int read_request(struct text input, struct http_request *out)
+static int read_request(struct weir_text input, struct http_request *out)
 {
-    struct reading r = {.request = out};
+    struct message_reading r = {.request = out};
     read_with(&r, input);
     if (out->status != 0) {
         return HTTP_BAD;
@@ -282,7 +282,7 @@ static int read_request(struct text input, struct http_request *out)
 static void clear(struct http_request *r)
 {
     r->method = r->target = r->path = r->query = r->host = r->host_name = r->body =
-        (struct text){"", 0};
+        (struct weir_text){"", 0};
     r->fields_count = 0;
     r->keep_alive = r->old = r->wants_continue = false;
     r->used = r->needed = r->body_at = 0;
@@ -290,7 +290,7 @@ static void clear(struct http_request *r)
     r->complaint = NULL;
 }
 
-int http_parse(struct text input, struct http_request *out)
+int http_parse(struct weir_text input, struct http_request *out)
 {
     clear(out);
     input.len = input.len < HTTP_REQUEST_MAX ? input.len : HTTP_REQUEST_MAX;
@@ -314,19 +314,19 @@ int http_parse(struct text input, struct http_request *out)
 
 /* ---- fields ---- */
 
-bool http_same_name(struct text name, const char *lower)
+bool http_same_name(struct weir_text name, const char *lower)
 {
     return name.len == strlen(lower) && strncasecmp(name.at, lower, name.len) == 0;
 }
 
-struct text http_value(const struct http_request *request, const char *lower)
+struct weir_text http_value(const struct http_request *request, const char *lower)
 {
     for (unsigned i = 0; i < request->fields_count; i++) {
         if (http_same_name(request->fields[i].name, lower)) {
             return request->fields[i].value;
         }
     }
-    return (struct text){NULL, 0};
+    return (struct weir_text){NULL, 0};
 }
 
 /* ---- responses ---- */
@@ -334,7 +334,7 @@ struct text http_value(const struct http_request *request, const char *lower)
 static const char response_too_long[] = "the answer is longer than 8 MiB";
 
 /* Returns 0 to go on, or -1 and the complaint if the body is too long. */
-static int bound_response(struct reading *r, bool too_long)
+static int bound_response(struct message_reading *r, bool too_long)
 {
     r->response->complaint = too_long ? response_too_long : NULL;
     return too_long ? -1 : 0;
@@ -342,7 +342,7 @@ static int bound_response(struct reading *r, bool too_long)
 
 static int on_response_head(llhttp_t *llhttp)
 {
-    struct reading *r = reading_of(llhttp);
+    struct message_reading *r = reading_of(llhttp);
     r->in_body = true;
     r->response->status = llhttp->status_code;
     return bound_response(r, (llhttp->flags & F_CONTENT_LENGTH) != 0 &&
@@ -351,12 +351,12 @@ static int on_response_head(llhttp_t *llhttp)
 
 static int on_response_body(llhttp_t *llhttp, const char *at, size_t len)
 {
-    struct reading *r = reading_of(llhttp);
+    struct message_reading *r = reading_of(llhttp);
     if ((llhttp->flags & F_CHUNKED) == 0) { /* a body in one piece is not copied */
-        r->response->body = (struct text){at, len};
+        r->response->body = (struct weir_text){at, len};
         return bound_response(r, len > HTTP_RESPONSE_BODY_MAX);
     }
-    buffer_put(&r->response->joined, (struct text){at, len});
+    buffer_put(&r->response->joined, (struct weir_text){at, len});
     r->response->body = buffer_text(&r->response->joined);
     return bound_response(r, r->response->joined.full);
 }
@@ -391,7 +391,7 @@ static int bad_response(struct http_response *out, const char *complaint)
 }
 
 /* Handles an incomplete response. */
-static int more(const struct reading *r, struct text input, bool ended)
+static int more(const struct message_reading *r, struct weir_text input, bool ended)
 {
     struct http_response *out = r->response;
     if (!r->in_body && input.len >= HTTP_RESPONSE_HEAD_MAX) {
@@ -411,9 +411,9 @@ static int more(const struct reading *r, struct text input, bool ended)
     return HTTP_MORE;
 }
 
-int http_response_parse(struct text input, bool ended, struct http_response *out)
+int http_response_parse(struct weir_text input, bool ended, struct http_response *out)
 {
-    struct reading r = {.response = out};
+    struct message_reading r = {.response = out};
     clear_response(out);
     llhttp_errno_t e = execute(&r, &response_settings, input);
     if (ended && e == HPE_OK) {

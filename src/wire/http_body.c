@@ -6,14 +6,14 @@
 #include "wire/http_request.h"
 
 /* Reads "1a" or "1a;name=value", without the CR LF at its end. Extensions are ignored. */
-static int read_size(struct http_request *r, struct text line, size_t *size)
+static int read_size(struct http_request *r, struct weir_text line, size_t *size)
 {
     size_t digits = 0;
     *size = 0;
     while (digits < line.len && digits < 16 && text_hex_digit(line.at[digits]) < 16) {
         *size = *size * 16 + text_hex_digit(line.at[digits++]);
     }
-    struct text extension = text_after(line, digits);
+    struct weir_text extension = text_after(line, digits);
     if (digits == 0 || (extension.len > 0 && extension.at[0] != ';')) {
         return http_bad(r, 400, "found a chunk without a size in hexadecimal digits");
     }
@@ -27,7 +27,7 @@ static int read_size(struct http_request *r, struct text line, size_t *size)
 }
 
 /* Checks that CR LF is at the beginning of the text, as far as it has come. */
-static int check_end(struct http_request *r, struct text rest, const char *complaint)
+static int check_end(struct http_request *r, struct weir_text rest, const char *complaint)
 {
     if ((rest.len > 0 && rest.at[0] != '\r') || (rest.len > 1 && rest.at[1] != '\n')) {
         return http_bad(r, 400, complaint);
@@ -36,7 +36,7 @@ static int check_end(struct http_request *r, struct text rest, const char *compl
 }
 
 /* Reads the line that announces a chunk; *used is its length with CR LF. */
-static int read_line(struct http_request *r, struct text rest, size_t *size, size_t *used)
+static int read_line(struct http_request *r, struct weir_text rest, size_t *size, size_t *used)
 {
     size_t bound = rest.len < HTTP_CHUNK_LINE_MAX ? rest.len : HTTP_CHUNK_LINE_MAX;
     const char *end = memchr(rest.at, '\n', bound);
@@ -50,11 +50,11 @@ static int read_line(struct http_request *r, struct text rest, size_t *size, siz
     if (*used < 2 || end[-1] != '\r') {
         return http_bad(r, 400, "found a line that does not end with CR LF");
     }
-    return read_size(r, (struct text){rest.at, *used - 2}, size);
+    return read_size(r, (struct weir_text){rest.at, *used - 2}, size);
 }
 
 /* Copies a chunk, which CR LF must follow. */
-static int take_chunk(struct http_request *r, struct text rest, size_t size)
+static int take_chunk(struct http_request *r, struct weir_text rest, size_t size)
 {
     if (size > HTTP_CHUNKED_MAX - r->body.len) {
         return http_bad(r, 413, http_chunked_too_long);
@@ -88,7 +88,7 @@ static inline unsigned small_at(const char *at, const char *end)
 }
 
 /* Joins the small chunks at *at and moves over them. Returns how many there are. */
-static unsigned take_small(struct http_request *r, struct text input, size_t *at)
+static unsigned take_small(struct http_request *r, struct weir_text input, size_t *at)
 {
     const char *from = input.at + *at;
     const char *end = input.at + input.len;
@@ -107,7 +107,7 @@ static unsigned take_small(struct http_request *r, struct text input, size_t *at
     return chunks;
 }
 
-static size_t skip_small(struct text input, size_t at)
+static size_t skip_small(struct weir_text input, size_t at)
 {
     unsigned size;
     while ((size = small_at(input.at + at, input.at + input.len)) > 0) {
@@ -118,11 +118,11 @@ static size_t skip_small(struct text input, size_t at)
 
 /* ---- complete bodies ---- */
 
-int http_read_chunks(struct text input, struct http_request *r, size_t *used)
+int http_read_chunks(struct weir_text input, struct http_request *r, size_t *used)
 {
     size_t at = 0;
     size_t size = 1;
-    r->body = (struct text){r->chunked, 0};
+    r->body = (struct weir_text){r->chunked, 0};
     for (unsigned chunks = 0; at < input.len; chunks++) {
         size_t line = 0;
         chunks += take_small(r, input, &at);
@@ -151,7 +151,7 @@ int http_read_chunks(struct text input, struct http_request *r, size_t *used)
 /* ---- bodies that are incomplete ---- */
 
 /* Reads the size that a line announces. Returns SIZE_MAX if it announces none, or too much. */
-static size_t size_of(struct text line)
+static size_t size_of(struct weir_text line)
 {
     size_t size = 0;
     size_t n = 0;
@@ -161,18 +161,18 @@ static size_t size_of(struct text line)
     return n > 0 && size <= HTTP_CHUNKED_MAX ? size : SIZE_MAX;
 }
 
-int http_skip_chunks(struct text input, size_t *at)
+int http_skip_chunks(struct weir_text input, size_t *at)
 {
     while (*at < input.len) {
         *at = skip_small(input, *at);
-        struct text rest = text_after(input, *at);
+        struct weir_text rest = text_after(input, *at);
         size_t bound = rest.len < HTTP_CHUNK_LINE_MAX ? rest.len : HTTP_CHUNK_LINE_MAX;
         const char *end = memchr(rest.at, '\n', bound);
         if (end == NULL) {
             return rest.len < HTTP_CHUNK_LINE_MAX ? HTTP_MORE : HTTP_BAD;
         }
         size_t line = (size_t)(end + 1 - rest.at);
-        size_t size = size_of((struct text){rest.at, line});
+        size_t size = size_of((struct weir_text){rest.at, line});
         if (size == SIZE_MAX) {
             return HTTP_BAD;
         }

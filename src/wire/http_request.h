@@ -29,20 +29,20 @@
 enum { HTTP_READ = 1, HTTP_MORE = 0, HTTP_BAD = -1 };
 
 struct http_field {
-    struct text name; /* as written */
-    struct text value;
+    struct weir_text name; /* as written */
+    struct weir_text value;
 };
 
 struct http_request {
-    struct text method;
-    struct text target;    /* "/v1/check?a=b", without the "http://host" that may precede it */
-    struct text path;      /* target up to the '?' */
-    struct text query;     /* target after the '?' */
-    struct text host;      /* of the target, otherwise the Host field; empty: none */
-    struct text host_name; /* host without brackets and port */
+    struct weir_text method;
+    struct weir_text target;    /* "/v1/check?a=b", without the "http://host" that may precede it */
+    struct weir_text path;      /* target up to the '?' */
+    struct weir_text query;     /* target after the '?' */
+    struct weir_text host;      /* of the target, otherwise the Host field; empty: none */
+    struct weir_text host_name; /* host without brackets and port */
     struct http_field fields[HTTP_FIELDS_MAX];
     unsigned fields_count;
-    struct text body;
+    struct weir_text body;
     bool keep_alive;
     bool old;            /* HTTP/1.0 */
     bool wants_continue; /* HTTP_MORE: the head is good, and the client waits for a 100 */
@@ -62,7 +62,7 @@ struct http_request {
  * not 0, all of *out but the body is set. HTTP_BAD: the caller should answer with out->status and
  * close the connection.
  */
-int http_parse(struct text input, struct http_request *out);
+int http_parse(struct weir_text input, struct http_request *out);
 
 /* Notes why a request is refused. Returns HTTP_BAD. */
 static inline int http_bad(struct http_request *request, int status, const char *complaint)
@@ -76,7 +76,7 @@ static inline int http_bad(struct http_request *request, int status, const char 
  * Joins the chunks of a body that begins the input into request->body; for http_parse(). *used is
  * the length of the body. Returns as http_parse() does.
  */
-int http_read_chunks(struct text input, struct http_request *request,
+int http_read_chunks(struct weir_text input, struct http_request *request,
                      size_t *used); /* http_body.c */
 
 extern const char http_chunked_too_long[];
@@ -88,7 +88,7 @@ extern const char http_chunked_too_long[];
  * Reads "shop.example", "127.0.0.1:80" or "[::1]:80". *name is without brackets and port. Returns
  * false if it is no host.
  */
-bool http_read_host(struct text host, struct text *name); /* http_target.c */
+bool http_read_host(struct weir_text host, struct weir_text *name); /* http_target.c */
 
 /*
  * Sets host_name, target, path and query of a request whose fields are known and whose host is that
@@ -102,23 +102,23 @@ bool http_read_target(struct http_request *request); /* http_target.c */
  * their announced sizes. Returns HTTP_MORE if the last chunk has not come, so that http_parse() would
  * find no end either. HTTP_READ or HTTP_BAD: http_parse() must decide.
  */
-int http_skip_chunks(struct text input, size_t *at); /* http_body.c */
+int http_skip_chunks(struct weir_text input, size_t *at); /* http_body.c */
 
 /* Returns the value of the first field of that name (given in lower case); `at` is NULL if there
  * is none. */
-struct text http_value(const struct http_request *request, const char *lower);
+struct weir_text http_value(const struct http_request *request, const char *lower);
 
 /* Compares in upper or lower case; the name itself is given in lower case. */
-bool http_same_name(struct text name, const char *lower);
+bool http_same_name(struct weir_text name, const char *lower);
 
 /*
  * Takes the next "name=value" off the front of a query, decoded (%XX, and '+' for a space) into
  * `room`, which must hold query->len bytes. False at the end.
  */
 struct http_pair {
-    struct text name;
-    struct text value;
+    struct weir_text name;
+    struct weir_text value;
 };
-bool http_next_pair(struct text *query, char *room, struct http_pair *pair);
+bool http_next_pair(struct weir_text *query, char *room, struct http_pair *pair);
 
 #endif

@@ -20,7 +20,7 @@
 
 struct http_response {
     int status;
-    struct text body;
+    struct weir_text body;
     size_t needed;         /* HTTP_MORE: the response has at least this many bytes; 0: not known */
     const char *complaint; /* HTTP_BAD */
     struct buffer joined;  /* the body, if it came in chunks */
@@ -35,6 +35,6 @@ void http_response_finish(struct http_response *r);
  * incomplete; not returned if `ended`, or for HTTP_RESPONSE_MAX bytes. HTTP_BAD: out->complaint
  * says why.
  */
-int http_response_parse(struct text input, bool ended, struct http_response *out);
+int http_response_parse(struct weir_text input, bool ended, struct http_response *out);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "wire/http_request.h"
 
-static bool is_port(struct text text)
+static bool is_port(struct weir_text text)
 {
     size_t n = text.len > 0 && text.at[0] == ':' ? 1 : 0;
     while (n < text.len && n > 0 && text.at[n] >= '0' && text.at[n] <= '9') {
@@ -12,10 +12,10 @@ static bool is_port(struct text text)
     return n == text.len;
 }
 
-bool http_read_host(struct text host, struct text *name)
+bool http_read_host(struct weir_text host, struct weir_text *name)
 {
     if (host.len > 0 && host.at[0] == '[') {
-        struct text rest = text_after(host, 1);
+        struct weir_text rest = text_after(host, 1);
         *name = text_cut(&rest, ']');
         return name->len + 2 <= host.len && text_is_made_of(*name, ":.") && is_port(rest);
     }
@@ -25,13 +25,13 @@ bool http_read_host(struct text host, struct text *name)
 }
 
 /* Takes "http://host" off the front of a target. Returns false if it has no such beginning. */
-static bool take_authority(struct text *target, struct text *authority)
+static bool take_authority(struct weir_text *target, struct weir_text *authority)
 {
     static const char *const schemes[] = {"http://", "https://"};
     for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
         size_t n = strlen(schemes[i]);
         if (target->len >= n && strncasecmp(target->at, schemes[i], n) == 0) {
-            struct text rest = text_after(*target, n);
+            struct weir_text rest = text_after(*target, n);
             *authority = text_before(text_before(rest, '/'), '?');
             *target = text_after(rest, authority->len);
             return true;
@@ -65,7 +65,7 @@ bool http_read_target(struct http_request *r)
 /* ---- the query ---- */
 
 /* Decodes %XX and '+'. A '%' without two digits stands for itself. */
-static struct text decode(struct text from, char *room)
+static struct weir_text decode(struct weir_text from, char *room)
 {
     size_t n = 0;
     for (size_t i = 0; i < from.len; i++) {
@@ -73,19 +73,19 @@ static struct text decode(struct text from, char *room)
         room[n++] = (char)(byte >= 0 ? byte : from.at[i] == '+' ? ' ' : from.at[i]);
         i += byte >= 0 ? 2 : 0;
     }
-    return (struct text){room, n};
+    return (struct weir_text){room, n};
 }
 
-bool http_next_pair(struct text *query, char *room, struct http_pair *pair)
+bool http_next_pair(struct weir_text *query, char *room, struct http_pair *pair)
 {
-    struct text part = {"", 0};
+    struct weir_text part = {"", 0};
     while (part.len == 0 && query->len > 0) {
         part = text_cut(query, '&');
     }
     if (part.len == 0) {
         return false;
     }
-    struct text name = text_cut(&part, '=');
+    struct weir_text name = text_cut(&part, '=');
     pair->name = decode(name, room);
     pair->value = decode(part, room + name.len);
     return true;

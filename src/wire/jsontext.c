@@ -127,7 +127,7 @@ static const char *skip_common(const char *at, const char *end)
         at += 2;
     }
     while (at < end && (unsigned char)*at >= 0x80 &&
-           (n = utf8_next((struct text){at, (size_t)(end - at)}, &number)) > 0) {
+           (n = utf8_next((struct weir_text){at, (size_t)(end - at)}, &number)) > 0) {
         at += n;
     }
     return at;
@@ -288,7 +288,7 @@ static void find_place(const char *first, const char *at, struct jsontext_flaw *
     }
 }
 
-bool jsontext_check(struct text *text, size_t most, struct jsontext_flaw *flaw)
+bool jsontext_check(struct weir_text *text, size_t most, struct jsontext_flaw *flaw)
 {
     struct checker c = {.at = text->at, .end = text->at + text->len, .left = most};
     bool ended = false;
@@ -305,7 +305,7 @@ bool jsontext_check(struct text *text, size_t most, struct jsontext_flaw *flaw)
         find_place(text->at, c.at, flaw);
         return false;
     }
-    *text = (struct text){first, (size_t)(last - first)};
+    *text = (struct weir_text){first, (size_t)(last - first)};
     return true;
 }
 
@@ -365,7 +365,7 @@ static const char *end_of(const char *at, const char *end)
 }
 
 /* The rest begins with the container's first byte, or with what follows a value. */
-bool jsontext_next_item(struct text *rest, struct text *item)
+bool jsontext_next_item(struct weir_text *rest, struct weir_text *item)
 {
     const char *end = rest->at + rest->len;
     const char *at = skip_blanks(rest->at, end);
@@ -374,17 +374,17 @@ bool jsontext_next_item(struct text *rest, struct text *item)
         return false;
     }
     const char *last = end_of(at, end);
-    *item = (struct text){at, (size_t)(last - at)};
-    *rest = (struct text){last, (size_t)(end - last)};
+    *item = (struct weir_text){at, (size_t)(last - at)};
+    *rest = (struct weir_text){last, (size_t)(end - last)};
     return true;
 }
 
-bool jsontext_next_member(struct text *rest, struct text *name, struct text *value)
+bool jsontext_next_member(struct weir_text *rest, struct weir_text *name, struct weir_text *value)
 {
     return jsontext_next_item(rest, name) && jsontext_next_item(rest, value);
 }
 
-bool jsontext_has_escapes(struct text string)
+bool jsontext_has_escapes(struct weir_text string)
 {
     return memchr(string.at, '\\', string.len) != NULL;
 }
@@ -405,9 +405,9 @@ static char *put_utf8(char *to, uint32_t c)
     return to;
 }
 
-struct text jsontext_bytes(struct text string, char *room)
+struct weir_text jsontext_bytes(struct weir_text string, char *room)
 {
-    struct text inner = {string.at + 1, string.len - 2};
+    struct weir_text inner = {string.at + 1, string.len - 2};
     if (!jsontext_has_escapes(inner)) {
         return inner;
     }
@@ -425,14 +425,14 @@ struct text jsontext_bytes(struct text string, char *room)
             to = put_utf8(to, number);
         }
     }
-    return (struct text){room, (size_t)(to - room)};
+    return (struct weir_text){room, (size_t)(to - room)};
 }
 
 /* Doubles hold all whole numbers up to this one. */
 #define REAL_WHOLE_MAX ((double)(UINT64_C(1) << 53))
 
 /* Reads a number with a fraction or an exponent. */
-static bool whole_of_real(struct text number, uint64_t *out)
+static bool whole_of_real(struct weir_text number, uint64_t *out)
 {
     char copy[64];
     if (number.len >= sizeof copy) {
@@ -448,7 +448,7 @@ static bool whole_of_real(struct text number, uint64_t *out)
     return true;
 }
 
-bool jsontext_whole(struct text number, uint64_t *out)
+bool jsontext_whole(struct weir_text number, uint64_t *out)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < number.len; i++) {
@@ -468,13 +468,13 @@ bool jsontext_whole(struct text number, uint64_t *out)
 
 /* ---- writing ---- */
 
-static void put_character(struct buffer *b, struct text c)
+static void put_character(struct buffer *b, struct weir_text c)
 {
     unsigned char first = (unsigned char)c.at[0];
     if (first < ' ' || first == 0x7f) {
         char escaped[8];
         (void)snprintf(escaped, sizeof escaped, "\\u%04x", first);
-        buffer_put(b, (struct text){escaped, 6});
+        buffer_put(b, (struct weir_text){escaped, 6});
         return;
     }
     if (first == '"' || first == '\\') {
@@ -484,7 +484,7 @@ static void put_character(struct buffer *b, struct text c)
 }
 
 /* Returns how many bytes at the beginning need no escape: nearly always all. */
-static size_t count_plain(struct text text)
+static size_t count_plain(struct weir_text text)
 {
     size_t n = 0;
     while (n < text.len && text.at[n] >= ' ' && text.at[n] < 0x7f && text.at[n] != '"' &&
@@ -494,19 +494,19 @@ static size_t count_plain(struct text text)
     return n;
 }
 
-void jsontext_put_string(struct buffer *b, struct text text)
+void jsontext_put_string(struct buffer *b, struct weir_text text)
 {
     uint32_t number;
     buffer_put_char(b, '"');
     for (;;) {
         size_t plain = count_plain(text);
-        buffer_put(b, (struct text){text.at, plain});
+        buffer_put(b, (struct weir_text){text.at, plain});
         text = text_after(text, plain);
         if (text.len == 0) {
             break;
         }
         size_t n = utf8_next(text, &number);
-        put_character(b, n > 0 ? (struct text){text.at, n} : TEXT("?"));
+        put_character(b, n > 0 ? (struct weir_text){text.at, n} : TEXT("?"));
         text = text_after(text, n > 0 ? n : 1);
     }
     buffer_put_char(b, '"');

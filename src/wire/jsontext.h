@@ -29,7 +29,7 @@ struct jsontext_flaw {
  * blanks off both ends of it. Strings must be UTF-8, and may hold NUL as "\u0000". Returns false with
  * the flaw.
  */
-bool jsontext_check(struct text *text, size_t most, struct jsontext_flaw *flaw);
+bool jsontext_check(struct weir_text *text, size_t most, struct jsontext_flaw *flaw);
 
 /*
  * Reads the escape at `at`, where its backslash is. Returns its length with the backslash, 12 for a
@@ -40,7 +40,7 @@ size_t jsontext_escape(const char *at, const char *end, uint32_t *number);
 /* ---- values of a checked text ---- */
 
 /* The first byte tells the kind: '{' '[' '"' 't' 'f' 'n', a digit or '-'. */
-static inline bool jsontext_is(struct text value, char first)
+static inline bool jsontext_is(struct weir_text value, char first)
 {
     return value.at[0] == first;
 }
@@ -49,23 +49,23 @@ static inline bool jsontext_is(struct text value, char first)
  * Takes the next item off a list, or the next member off an object; false at the end. The first time
  * *rest is the value itself; afterwards it is what is left.
  */
-bool jsontext_next_item(struct text *rest, struct text *item);
-bool jsontext_next_member(struct text *rest, struct text *name, struct text *value);
+bool jsontext_next_item(struct weir_text *rest, struct weir_text *item);
+bool jsontext_next_member(struct weir_text *rest, struct weir_text *name, struct weir_text *value);
 
 /* Returns whether a string or name has escapes, so that its bytes must be decoded. */
-bool jsontext_has_escapes(struct text string);
+bool jsontext_has_escapes(struct weir_text string);
 
 /* Returns the bytes of a string or name. With escapes they are decoded into `room`, which must hold
  * string.len bytes. */
-struct text jsontext_bytes(struct text string, char *room);
+struct weir_text jsontext_bytes(struct weir_text string, char *room);
 
 /* Reads a whole number from 0 to INT64_MAX, also as 1.0 or 1e3; false for all else. */
-bool jsontext_whole(struct text number, uint64_t *out);
+bool jsontext_whole(struct weir_text number, uint64_t *out);
 
 /* ---- writing ---- */
 
 /* Puts a string with its quotes. A byte that is not UTF-8 (in a value that was cut, for instance)
  * becomes '?'. */
-void jsontext_put_string(struct buffer *b, struct text text);
+void jsontext_put_string(struct buffer *b, struct weir_text text);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* ---- reading ---- */
 
-static bool take_varint(struct text *rest, uint64_t *value)
+static bool take_varint(struct weir_text *rest, uint64_t *value)
 {
     uint64_t v = 0;
     for (size_t i = 0; i < rest->len && i < VARINT_MAX; i++) {
@@ -26,7 +26,7 @@ static bool take_varint(struct text *rest, uint64_t *value)
 }
 
 /* Takes a number of `n` bytes, the lowest first. */
-static bool take_fixed(struct text *rest, size_t n, uint64_t *value)
+static bool take_fixed(struct weir_text *rest, size_t n, uint64_t *value)
 {
     if (rest->len < n) {
         return false;
@@ -39,18 +39,18 @@ static bool take_fixed(struct text *rest, size_t n, uint64_t *value)
     return true;
 }
 
-static bool take_bytes(struct text *rest, struct text *bytes)
+static bool take_bytes(struct weir_text *rest, struct weir_text *bytes)
 {
     uint64_t len;
     if (!take_varint(rest, &len) || len > rest->len) {
         return false;
     }
-    *bytes = (struct text){rest->at, (size_t)len};
+    *bytes = (struct weir_text){rest->at, (size_t)len};
     *rest = text_after(*rest, (size_t)len);
     return true;
 }
 
-static bool take_value(struct text *rest, struct protobuf_field *field)
+static bool take_value(struct weir_text *rest, struct protobuf_field *field)
 {
     switch (field->type) {
     case PROTOBUF_VARINT:
@@ -66,7 +66,7 @@ static bool take_value(struct text *rest, struct protobuf_field *field)
     }
 }
 
-int protobuf_next(struct text *rest, struct protobuf_field *field)
+int protobuf_next(struct weir_text *rest, struct protobuf_field *field)
 {
     uint64_t tag;
     if (rest->len == 0) {
@@ -80,7 +80,7 @@ int protobuf_next(struct text *rest, struct protobuf_field *field)
     return take_value(rest, field) ? 1 : -1;
 }
 
-bool protobuf_is_string(struct text text)
+bool protobuf_is_string(struct weir_text text)
 {
     while (text.len > 0) {
         uint32_t c = (unsigned char)text.at[0];
@@ -116,14 +116,14 @@ void protobuf_put_number(struct buffer *to, uint32_t number, uint64_t value)
     }
 }
 
-void protobuf_put_bytes(struct buffer *to, uint32_t number, struct text bytes)
+void protobuf_put_bytes(struct buffer *to, uint32_t number, struct weir_text bytes)
 {
     if (bytes.len > 0) {
         protobuf_put_message(to, number, bytes);
     }
 }
 
-void protobuf_put_message(struct buffer *to, uint32_t number, struct text message)
+void protobuf_put_message(struct buffer *to, uint32_t number, struct weir_text message)
 {
     put_tag(to, number, PROTOBUF_BYTES);
     put_varint(to, message.len);

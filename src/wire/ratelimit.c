@@ -13,14 +13,14 @@ static uint64_t seconds(uint64_t ms)
     return ms / 1000 + (ms % 1000 != 0);
 }
 
-static void put_integer(struct buffer *b, struct text before, uint64_t number)
+static void put_integer(struct buffer *b, struct weir_text before, uint64_t number)
 {
     buffer_put(b, before);
     buffer_put_u64(b, min_u64(number, INTEGER_MAX));
 }
 
 /* A String of RFC 9651 has printable ASCII; other bytes become '?'. */
-static void put_string(struct buffer *b, struct text text)
+static void put_string(struct buffer *b, struct weir_text text)
 {
     buffer_put_char(b, '"');
     if (text_is_made_of(text, "_-.")) { /* the name of a limit, nearly always */

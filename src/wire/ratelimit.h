@@ -17,7 +17,7 @@ enum ratelimit_format {
 };
 
 struct ratelimit {
-    struct text policy; /* the name of the limit */
+    struct weir_text policy; /* the name of the limit */
     uint64_t quota;
     uint64_t remaining;
     uint64_t retry_after_ms; /* 0: it was allowed, or never will be */

@@ -31,7 +31,7 @@ static inline unsigned digit_of(char c)
     return (unsigned)(unsigned char)c - '0';
 }
 
-static inline bool read_number(struct text text, uint64_t *number)
+static inline bool read_number(struct weir_text text, uint64_t *number)
 {
     if (text.len == 0 || text.len > 20 || (text.at[0] == '0' && text.len > 1)) {
         return false;
@@ -53,12 +53,12 @@ static inline bool read_number(struct text text, uint64_t *number)
     return true;
 }
 
-bool resp_to_u64(struct text text, uint64_t *number)
+bool resp_to_u64(struct weir_text text, uint64_t *number)
 {
     return read_number(text, number);
 }
 
-bool resp_to_i64(struct text text, int64_t *number)
+bool resp_to_i64(struct weir_text text, int64_t *number)
 {
     uint64_t size;
     if (text.len == 0 || text.at[0] != '-') {
@@ -100,7 +100,7 @@ static int __attribute__((noinline))
 read_rare_count(const char **at, const char *end, const struct count_words *words, int64_t *count,
                 const char **complaint)
 {
-    struct text line = {*at, 0};
+    struct weir_text line = {*at, 0};
     size_t there = (size_t)(end - *at);
     while (line.len < there && line.at[line.len] != '\r') {
         if (++line.len > COUNT_MAX) {
@@ -152,7 +152,7 @@ static inline int read_count(const char **at, const char *end, const struct coun
     return e;
 }
 
-static int parse_array(struct text input, const struct resp_limits *limits,
+static int parse_array(struct weir_text input, const struct resp_limits *limits,
                        struct resp_request *out, const char **complaint)
 {
     const char *at = input.at + 1;
@@ -190,7 +190,7 @@ static int parse_array(struct text input, const struct resp_limits *limits,
         if (!is_line_end(at + len)) {
             return bad(NO_LINE_END, complaint);
         }
-        out->argv[i] = (struct text){at, (size_t)len};
+        out->argv[i] = (struct weir_text){at, (size_t)len};
         at += needed;
     }
     out->argc = argc > 0 ? (unsigned)argc : 0;
@@ -204,7 +204,7 @@ static bool is_blank(char c)
 }
 
 /* Takes the characters after a backslash within double quotes, and returns what they stand for. */
-static char unescape(struct text *rest)
+static char unescape(struct weir_text *rest)
 {
     static const char names[] = "nrtba";
     static const char values[] = "\n\r\t\b\a";
@@ -220,7 +220,7 @@ static char unescape(struct text *rest)
 }
 
 /* Copies up to the closing quote, which must end the word; returns false if it does not. */
-static bool copy_quoted(struct text *rest, char **to)
+static bool copy_quoted(struct weir_text *rest, char **to)
 {
     char quote = rest->at[0];
     *rest = text_after(*rest, 1);
@@ -243,7 +243,7 @@ static bool copy_quoted(struct text *rest, char **to)
 }
 
 /* Copies a word, which may have quotes in it. The copy is never longer than the word as written. */
-static bool copy_word(struct text *rest, char **to)
+static bool copy_word(struct weir_text *rest, char **to)
 {
     while (rest->len > 0 && !is_blank(rest->at[0])) {
         if (rest->at[0] == '"' || rest->at[0] == '\'') {
@@ -255,8 +255,8 @@ static bool copy_word(struct text *rest, char **to)
     return true;
 }
 
-static int split_words(struct text line, const struct resp_limits *limits, struct resp_request *out,
-                       const char **complaint)
+static int split_words(struct weir_text line, const struct resp_limits *limits,
+                       struct resp_request *out, const char **complaint)
 {
     unsigned args_max = limits->args_max < RESP_ARGS_MAX ? limits->args_max : RESP_ARGS_MAX;
     unsigned argc = 0;
@@ -276,11 +276,11 @@ static int split_words(struct text line, const struct resp_limits *limits, struc
         if (argc == args_max || (size_t)(to - word) > limits->bulk_max) {
             return bad(TOO_BIG_INLINE, complaint);
         }
-        out->argv[argc++] = (struct text){word, (size_t)(to - word)};
+        out->argv[argc++] = (struct weir_text){word, (size_t)(to - word)};
     }
 }
 
-static int parse_inline(struct text input, const struct resp_limits *limits,
+static int parse_inline(struct weir_text input, const struct resp_limits *limits,
                         struct resp_request *out, const char **complaint)
 {
     size_t most = input.len < RESP_INLINE_MAX ? input.len : RESP_INLINE_MAX;
@@ -288,7 +288,7 @@ static int parse_inline(struct text input, const struct resp_limits *limits,
     if (newline == NULL) {
         return most == RESP_INLINE_MAX ? bad(TOO_BIG_INLINE, complaint) : RESP_MORE;
     }
-    struct text line = {input.at, (size_t)(newline - input.at)};
+    struct weir_text line = {input.at, (size_t)(newline - input.at)};
     int e = split_words(line, limits, out, complaint);
     if (e != RESP_REQUEST) {
         return e;
@@ -304,7 +304,7 @@ static int parse_inline(struct text input, const struct resp_limits *limits,
 
 /* Returns RESP_REQUEST if the line begins with a word that is always accepted, RESP_MORE if it may
  * begin with one, otherwise RESP_BAD. */
-static int find_greeting(struct text input)
+static int find_greeting(struct weir_text input)
 {
     static const char *const words[] = {"HELLO", "PING"};
     int found = RESP_BAD;
@@ -326,8 +326,8 @@ static int find_greeting(struct text input)
  * Parses input that does not begin with '*'. An empty line, HELLO and PING are accepted even if
  * inline commands are off.
  */
-static int parse_line(struct text input, const struct resp_limits *limits, struct resp_request *out,
-                      const char **complaint)
+static int parse_line(struct weir_text input, const struct resp_limits *limits,
+                      struct resp_request *out, const char **complaint)
 {
     size_t cr = input.at[0] == '\r';
     if (cr == 1 && input.len == 1) {
@@ -345,7 +345,7 @@ static int parse_line(struct text input, const struct resp_limits *limits, struc
     return e == RESP_MORE ? e : parse_inline(input, limits, out, complaint);
 }
 
-int resp_parse(struct text input, const struct resp_limits *limits, struct resp_request *out,
+int resp_parse(struct weir_text input, const struct resp_limits *limits, struct resp_request *out,
                const char **complaint)
 {
     out->argc = 0;

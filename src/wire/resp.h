@@ -37,7 +37,7 @@ struct resp_limits {
 struct resp_request {
     unsigned argc;
     size_t used; /* bytes of the input that the request took */
-    struct text argv[RESP_ARGS_MAX];
+    struct weir_text argv[RESP_ARGS_MAX];
     char scratch[RESP_INLINE_MAX]; /* the words of an inline command, or a complaint */
 };
 
@@ -55,12 +55,12 @@ struct resp_request {
  * most 32 characters. POST and Host: are refused as inline commands: a client that speaks HTTP here
  * is a browser that was tricked into it.
  */
-int resp_parse(struct text input, const struct resp_limits *limits, struct resp_request *out,
+int resp_parse(struct weir_text input, const struct resp_limits *limits, struct resp_request *out,
                const char **complaint);
 
 /* Read a decimal number as Redis does: no '+', spaces or leading zeros, nothing out of range. */
-bool resp_to_u64(struct text text, uint64_t *number);
-bool resp_to_i64(struct text text, int64_t *number);
+bool resp_to_u64(struct weir_text text, uint64_t *number);
+bool resp_to_i64(struct weir_text text, int64_t *number);
 
 /*
  * Replies. `proto` is 2 or 3, as agreed on for the connection. As always with a buffer, a reply
@@ -68,21 +68,21 @@ bool resp_to_i64(struct text text, int64_t *number);
  */
 
 /* Write one line each: control characters become spaces, so that no text can end the line early. */
-void resp_put_simple(struct buffer *b, struct text text);
+void resp_put_simple(struct buffer *b, struct weir_text text);
 void resp_put_error(struct buffer *b,
-                    struct text text); /* begins with its code, for instance ERR */
+                    struct weir_text text); /* begins with its code, for instance ERR */
 /* The text is cut after 255 bytes. */
 void resp_put_errorf(struct buffer *b, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 void resp_put_integer(struct buffer *b, int64_t number);
-void resp_put_bulk(struct buffer *b, struct text text);
+void resp_put_bulk(struct buffer *b, struct weir_text text);
 /* Writes n integers, each as a bulk string. Fails if the buffer has no room for the longest ones. */
 void resp_put_bulk_integers(struct buffer *b, const int64_t *numbers, size_t n);
 void resp_put_null(struct buffer *b, int proto);
 void resp_put_string(struct buffer *b, int proto, const char *string); /* "": as null */
 /* Writes a text for people; a bulk string in RESP2. */
-void resp_put_verbatim(struct buffer *b, int proto, struct text text);
+void resp_put_verbatim(struct buffer *b, int proto, struct weir_text text);
 
 /* Writes the beginning of an array; n values follow. */
 void resp_put_array(struct buffer *b, size_t n);

@@ -70,7 +70,7 @@ static __attribute__((noinline)) void put_head_near_bound(struct buffer *b, char
                                                           uint64_t number)
 {
     char text[HEAD_BYTES];
-    buffer_put(b, (struct text){text, (size_t)(write_head(text, type, number) - text)});
+    buffer_put(b, (struct weir_text){text, (size_t)(write_head(text, type, number) - text)});
 }
 
 static inline void put_head(struct buffer *b, char type, uint64_t number)
@@ -117,7 +117,7 @@ static inline char *write_integer(char *at, int64_t number)
 static __attribute__((noinline)) void put_negative(struct buffer *b, int64_t number)
 {
     char text[INTEGER_BYTES];
-    buffer_put(b, (struct text){text, (size_t)(write_integer(text, number) - text)});
+    buffer_put(b, (struct weir_text){text, (size_t)(write_integer(text, number) - text)});
 }
 
 void resp_put_integer(struct buffer *b, int64_t number)
@@ -180,7 +180,7 @@ void resp_put_bulk_integers(struct buffer *b, const int64_t *numbers, size_t n)
 }
 
 /* Writes <type><length of mark and text> CR LF <mark><text> CR LF. */
-static void put_blob(struct buffer *b, char type, struct text mark, struct text text)
+static void put_blob(struct buffer *b, char type, struct weir_text mark, struct weir_text text)
 {
     size_t content = mark.len + text.len;
     size_t len = head_len(content) + content + 2;
@@ -199,12 +199,12 @@ static void put_blob(struct buffer *b, char type, struct text mark, struct text 
     buffer_add(b, len);
 }
 
-void resp_put_bulk(struct buffer *b, struct text text)
+void resp_put_bulk(struct buffer *b, struct weir_text text)
 {
     put_blob(b, '$', TEXT(""), text);
 }
 
-void resp_put_verbatim(struct buffer *b, int proto, struct text text)
+void resp_put_verbatim(struct buffer *b, int proto, struct weir_text text)
 {
     if (proto >= 3) {
         put_blob(b, '=', TEXT("txt:"), text);
@@ -213,7 +213,7 @@ void resp_put_verbatim(struct buffer *b, int proto, struct text text)
     }
 }
 
-static void put_line(struct buffer *b, char type, struct text text)
+static void put_line(struct buffer *b, char type, struct weir_text text)
 {
     char *at = room(b, text.len + 3);
     if (at == NULL) {
@@ -228,12 +228,12 @@ static void put_line(struct buffer *b, char type, struct text text)
     buffer_add(b, text.len + 3);
 }
 
-void resp_put_simple(struct buffer *b, struct text text)
+void resp_put_simple(struct buffer *b, struct weir_text text)
 {
     put_line(b, '+', text);
 }
 
-void resp_put_error(struct buffer *b, struct text text)
+void resp_put_error(struct buffer *b, struct weir_text text)
 {
     put_line(b, '-', text);
 }

@@ -107,10 +107,10 @@ static void batch(struct scene *s)
     scene_start(s, SCENE_RULES, &o);
     struct server_client *c = scene_add(s, PROTOCOL_GRPC, CROWD);
     assert_true(http2_begin(c, 1u << 20));
-    assert_true(http2_call(c, 1, BATCH, (struct text){message, 1000 * 2}));
+    assert_true(http2_call(c, 1, BATCH, (struct weir_text){message, 1000 * 2}));
     assert_int_equal(end_of(c, 1, &bytes), HTTP2_HEADERS);
     assert_true(bytes > 1000);
-    assert_true(http2_call(c, 3, BATCH, (struct text){message, 1001 * 2}));
+    assert_true(http2_call(c, 3, BATCH, (struct weir_text){message, 1001 * 2}));
     assert_int_equal(end_of(c, 3, &bytes), HTTP2_HEADERS);
     assert_int_equal(bytes, 0);
     scene_both_are_served(s);

@@ -149,7 +149,7 @@ static void history_events_kept(struct scene *s)
     scene_start(s, SCENE_RULES, &o);
     buffer_init(&messages, 1u << 20);
     for (unsigned i = 0; i < 1000; i++) {
-        buffer_put(&messages, (struct text){"a message of the rules", 23});
+        buffer_put(&messages, (struct weir_text){"a message of the rules", 23});
     }
     for (unsigned i = 0; i < 3 * HISTORY_EVENTS; i++) {
         (void)snprintf(text, sizeof text, "attempt-%u.", i);

@@ -124,7 +124,7 @@ static void decide_all(struct server_client *c)
 }
 
 /* Returns the length of the longest event. */
-static size_t longest(struct text told)
+static size_t longest(struct weir_text told)
 {
     size_t most = 0;
     while (told.len > 0) {

@@ -52,7 +52,7 @@ weir_plant(record_copied_after_it_is_published
     [[            if (t->record_bytes != 0) {
                 memcpy(table_record(t, slot), table_record(t, from), t->record_bytes); /* M3 */
             }
-            (void)pair_cas(slot, arriving, was);                /* M4 */
+            change_marked(slot, arriving, was);                /* M4 */
 ]] [[            (void)pair_cas(slot, arriving, was);
             if (t->record_bytes != 0) {
                 memcpy(table_record(t, slot), table_record(t, from), t->record_bytes);

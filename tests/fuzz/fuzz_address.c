@@ -43,7 +43,7 @@ static void require_read_back(const struct address *a)
     require(slow_same(a, &again));
 }
 
-static void require_network(struct text text)
+static void require_network(struct weir_text text)
 {
     struct weir_error error = {0};
     char printed[CIDR_MAX];
@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct weir_error error = {0};
     struct address a;
     struct address reference;
-    struct text text = {(const char *)data, size};
+    struct weir_text text = {(const char *)data, size};
     char *string = calloc(1, size + 1);
     require(string != NULL);
     memcpy(string, data, size);

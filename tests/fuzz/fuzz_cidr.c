@@ -14,12 +14,12 @@ static void require(bool condition)
     }
 }
 
-static size_t read_lines(struct text text, struct cidr *cidrs)
+static size_t read_lines(struct weir_text text, struct cidr *cidrs)
 {
     size_t n = 0;
     while (text.len > 0 && n < NETWORKS_MAX) {
         const char *end = memchr(text.at, '\n', text.len);
-        struct text line = {text.at, end == NULL ? text.len : (size_t)(end - text.at)};
+        struct weir_text line = {text.at, end == NULL ? text.len : (size_t)(end - text.at)};
         n += cidr_parse(line, &cidrs[n], NULL) == 0;
         text = text_after(text, line.len + (end != NULL));
     }
@@ -60,7 +60,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct cidr cidrs[NETWORKS_MAX];
     struct cidr_set *set = NULL;
-    size_t n = read_lines((struct text){(const char *)data, size}, cidrs);
+    size_t n = read_lines((struct weir_text){(const char *)data, size}, cidrs);
     require(cidr_set_create(cidrs, n, &set) == 0);
     for (size_t i = 0; i < n; i++) {
         struct address first = cidrs[i].network;

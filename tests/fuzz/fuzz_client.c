@@ -42,7 +42,7 @@ static unsigned place_of(const struct client_link *link)
     return LINKS;
 }
 
-static void on_connect(void *arg, struct client_link *link, struct text host, unsigned port)
+static void on_connect(void *arg, struct client_link *link, struct weir_text host, unsigned port)
 {
     (void)arg;
     (void)port;
@@ -109,7 +109,7 @@ static void pass(uint64_t ns)
 
 static void flush(unsigned i, size_t most)
 {
-    struct text out = client_outgoing(f.link[i]);
+    struct weir_text out = client_outgoing(f.link[i]);
     client_sent(f.link[i], out.len < most ? out.len : most);
 }
 
@@ -156,7 +156,8 @@ static size_t step(const struct scripts *scripts, const uint8_t *data, size_t si
         break;
     default:
         if (up && size > 2) {
-            (void)client_received(f.link[i], (struct text){(const char *)data + 2, len}, f.now);
+            (void)client_received(f.link[i], (struct weir_text){(const char *)data + 2, len},
+                                  f.now);
         }
         (void)client_tick(f.client, f.now);
         return size > 2 ? 2 + len : size;

@@ -16,13 +16,13 @@ static void require(int condition)
     }
 }
 
-static bool lies_in(struct text part, const char *at, size_t len)
+static bool lies_in(struct weir_text part, const char *at, size_t len)
 {
     return part.at >= at && part.len <= len && (size_t)(part.at - at) <= len - part.len;
 }
 
 /* The byte at a line and column, both from 1; the file has no byte order mark. */
-static const char *byte_at(struct text file, unsigned line, unsigned column)
+static const char *byte_at(struct weir_text file, unsigned line, unsigned column)
 {
     const char *at = file.at;
     const char *end = file.at + file.len;
@@ -36,7 +36,7 @@ static const char *byte_at(struct text file, unsigned line, unsigned column)
     return at + column - 1;
 }
 
-static void check_field(const struct csv *csv, struct text file, const struct csv_field *field)
+static void check_field(const struct csv *csv, struct weir_text file, const struct csv_field *field)
 {
     const char *at = byte_at(file, field->line, field->column);
     bool quoted = at < file.at + file.len && *at == '"';
@@ -52,7 +52,7 @@ static void check_field(const struct csv *csv, struct text file, const struct cs
 /* Two bytes for each of the largest row, and the quotes and commas. */
 static char written[2 * CSV_ROW_MAX + 3 * CSV_FIELDS_MAX + 1];
 
-static size_t write_field(struct text text, size_t n)
+static size_t write_field(struct weir_text text, size_t n)
 {
     written[n++] = '"';
     for (size_t i = 0; i < text.len; i++) {
@@ -73,7 +73,7 @@ static void check_written_again(const struct csv *csv)
         n = write_field(csv->field[i].text, n);
         written[n++] = i + 1 < csv->fields ? ',' : '\n';
     }
-    csv_init(&again, (struct text){written, n});
+    csv_init(&again, (struct weir_text){written, n});
     require(csv_next(&again, NULL) == 1 && again.fields == csv->fields);
     for (unsigned i = 0; i < csv->fields; i++) {
         require(text_equal(again.field[i].text, csv->field[i].text));
@@ -81,7 +81,7 @@ static void check_written_again(const struct csv *csv)
     require(csv_next(&again, NULL) == 0);
 }
 
-static void check_row(const struct csv *csv, struct text file)
+static void check_row(const struct csv *csv, struct weir_text file)
 {
     size_t bytes = 0;
     require(csv->fields >= 1 && csv->fields <= CSV_FIELDS_MAX);
@@ -93,7 +93,8 @@ static void check_row(const struct csv *csv, struct text file)
     check_written_again(csv);
 }
 
-static void check_error(const struct csv *csv, struct text file, const struct weir_error *error)
+static void check_error(const struct csv *csv, struct weir_text file,
+                        const struct weir_error *error)
 {
     require(csv->fields == 0 && error->code == WEIR_EINVAL);
     require(memchr(error->text, 0, sizeof error->text) != NULL);
@@ -104,7 +105,7 @@ static void check_error(const struct csv *csv, struct text file, const struct we
 }
 
 /* What is left begins with a line, the one that csv->line says. */
-static void check_rest(const struct csv *csv, struct text file)
+static void check_rest(const struct csv *csv, struct weir_text file)
 {
     require(csv->rest.at + csv->rest.len == file.at + file.len);
     if (csv->rest.len > 0) {
@@ -112,11 +113,11 @@ static void check_rest(const struct csv *csv, struct text file)
     }
 }
 
-static void check_one_field(struct text text)
+static void check_one_field(struct weir_text text)
 {
     static struct csv csv;
     text.len = text.len < CSV_ROW_MAX ? text.len : CSV_ROW_MAX;
-    csv_init(&csv, (struct text){written, write_field(text, 0)});
+    csv_init(&csv, (struct weir_text){written, write_field(text, 0)});
     require(csv_next(&csv, NULL) == 1);
     require(csv.fields == 1 && text_equal(csv.field[0].text, text));
     require(csv_next(&csv, NULL) == 0);
@@ -125,7 +126,7 @@ static void check_one_field(struct text text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct csv csv;
-    struct text file = {(const char *)data, size};
+    struct weir_text file = {(const char *)data, size};
     check_one_field(file);
     csv_init(&csv, file);
     file = csv.rest; /* without a byte order mark */

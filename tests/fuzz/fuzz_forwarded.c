@@ -45,11 +45,11 @@ static void prepare(void)
 /* ---- the parser alone ---- */
 
 /* Hops stand in the list, from its end to its beginning; nodes fit. */
-static void check_hops(struct text list, bool quotes)
+static void check_hops(struct weir_text list, bool quotes)
 {
     char node_room[FORWARDED_NODE_MAX];
-    struct text hop;
-    struct text node;
+    struct weir_text hop;
+    struct weir_text node;
     for (size_t before = list.len; forwarded_last(&list, quotes, &hop); before = list.len) {
         require(list.len < before);
         require(hop.at >= list.at + list.len && hop.at + hop.len <= list.at + before);
@@ -72,19 +72,19 @@ static const struct {
     [CLIENT_FIELD_X_REAL_IP] = {NULL, {{203, 0, 113, 9}, 4}},
 };
 
-static void add_field(unsigned kind, struct text value)
+static void add_field(unsigned kind, struct weir_text value)
 {
     request.fields[request.fields_count++] =
         (struct http_field){text_of(client_field_names[kind]), value};
 }
 
 /* What the client wrote. Lines beyond what a head may have are not there. */
-static void read_lines(struct text input)
+static void read_lines(struct weir_text input)
 {
     request.fields_count = 0;
     while (input.len > 0 && request.fields_count < HTTP_FIELDS_MAX - 1) {
         const char *end = memchr(input.at, '\n', input.len);
-        struct text line = {input.at, end != NULL ? (size_t)(end - input.at) : input.len};
+        struct weir_text line = {input.at, end != NULL ? (size_t)(end - input.at) : input.len};
         input = text_after(input, line.len + (end != NULL));
         if (line.len > 0) {
             add_field(1 + (unsigned char)line.at[0] % (CLIENT_FIELDS - 1),
@@ -94,7 +94,7 @@ static void read_lines(struct text input)
 }
 
 /* A proxy that writes one field only leaves no other one of that name. */
-static void replace_all(unsigned kind, struct text value)
+static void replace_all(unsigned kind, struct weir_text value)
 {
     unsigned kept = 0;
     for (unsigned i = 0; i < request.fields_count; i++) {
@@ -106,13 +106,13 @@ static void replace_all(unsigned kind, struct text value)
     add_field(kind, value);
 }
 
-static void add_to_last(unsigned kind, struct text hop)
+static void add_to_last(unsigned kind, struct weir_text hop)
 {
     for (unsigned i = request.fields_count; i-- > 0;) {
         struct http_field *f = &request.fields[i];
         if (http_same_name(f->name, client_field_names[kind])) {
             int n = snprintf(room, sizeof room, "%.*s, %.*s", TEXT_ARGS(f->value), TEXT_ARGS(hop));
-            f->value = (struct text){room, (size_t)n};
+            f->value = (struct weir_text){room, (size_t)n};
             return;
         }
     }
@@ -144,7 +144,7 @@ static void check_named(unsigned kind)
     require(http_find_client(&x, &client, NULL) == 0 && is_same(&client, &hops[kind].client));
 }
 
-static void check_behind_proxy(struct text input, unsigned kind, bool same_line)
+static void check_behind_proxy(struct weir_text input, unsigned kind, bool same_line)
 {
     read_lines(input);
     if (hops[kind].hop == NULL) {
@@ -160,7 +160,7 @@ static void check_behind_proxy(struct text input, unsigned kind, bool same_line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct text input = {(const char *)data, size};
+    struct weir_text input = {(const char *)data, size};
     if (size > HTTP_HEAD_MAX || memchr(data, 0, size) != NULL || memchr(data, '\r', size) != NULL) {
         return 0; /* no head has these */
     }

@@ -43,7 +43,7 @@ static void prepare(void)
 /* ---- frames ---- */
 
 static void put_frame(struct buffer *to, unsigned type, unsigned flags, unsigned stream,
-                      struct text payload)
+                      struct weir_text payload)
 {
     const char head[9] = {(char)(payload.len >> 16),
                           (char)(payload.len >> 8),
@@ -54,22 +54,23 @@ static void put_frame(struct buffer *to, unsigned type, unsigned flags, unsigned
                           0,
                           0,
                           (char)stream};
-    buffer_put(to, (struct text){head, sizeof head});
+    buffer_put(to, (struct weir_text){head, sizeof head});
     buffer_put(to, payload);
 }
 
 /* Puts a call of the method, with a head that is not compressed. */
-static void put_call(struct buffer *to, const struct grpc_method *method, struct text message)
+static void put_call(struct buffer *to, const struct grpc_method *method, struct weir_text message)
 {
     char head[128];
     char prefix[5] = {0, 0, (char)(message.len >> 16), (char)(message.len >> 8), (char)message.len};
     int path = (int)(strlen(method->service) + strlen(method->name) + 2);
     int n = snprintf(head, sizeof head, "\x83\x86\x41\x01x\x44%c/%s/%s\x5f\x10%s", path,
                      method->service, method->name, "application/grpc");
-    put_frame(to, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, (struct text){head, (size_t)n});
-    put_frame(to, NGHTTP2_DATA, 0, 1, (struct text){prefix, sizeof prefix});
+    put_frame(to, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
+              (struct weir_text){head, (size_t)n});
+    put_frame(to, NGHTTP2_DATA, 0, 1, (struct weir_text){prefix, sizeof prefix});
     for (; message.len > 16000; message = text_after(message, 16000)) {
-        put_frame(to, NGHTTP2_DATA, 0, 1, (struct text){message.at, 16000});
+        put_frame(to, NGHTTP2_DATA, 0, 1, (struct weir_text){message.at, 16000});
     }
     put_frame(to, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, 1, message);
 }
@@ -77,7 +78,7 @@ static void put_call(struct buffer *to, const struct grpc_method *method, struct
 /* Requires that the replies are whole frames. Returns how many of them end stream 1. */
 static unsigned count_ends(void)
 {
-    struct text rest = buffer_text(&worker->replies);
+    struct weir_text rest = buffer_text(&worker->replies);
     unsigned ends = 0;
     while (rest.len > 0) {
         const unsigned char *b = (const unsigned char *)rest.at;
@@ -92,13 +93,13 @@ static unsigned count_ends(void)
     return ends;
 }
 
-static unsigned feed(struct text input, size_t piece)
+static unsigned feed(struct weir_text input, size_t piece)
 {
     struct connection *c = begin_connection(&protocol_grpc);
     unsigned ends = 0;
     worker->now_ns = UINT64_C(1700000000) * WEIR_SECOND;
     while (input.len > 0) {
-        struct text now = {input.at, input.len < piece ? input.len : piece};
+        struct weir_text now = {input.at, input.len < piece ? input.len : piece};
         int64_t used = protocol_grpc.consume(c, now);
         ends += count_ends();
         if (used == CONNECTION_CLOSE) {
@@ -129,11 +130,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         prepare();
     }
     const struct grpc_method *methods = grpc_limiter_methods(&count);
-    struct text rest = {(const char *)data + 1, size - 1};
+    struct weir_text rest = {(const char *)data + 1, size - 1};
     bool call = (data[0] & 1) != 0;
     buffer_init(&input, 1 << 22);
-    buffer_put(&input, (struct text){preface, sizeof preface - 1});
-    put_frame(&input, NGHTTP2_SETTINGS, 0, 0, (struct text){"", 0});
+    buffer_put(&input, (struct weir_text){preface, sizeof preface - 1});
+    put_frame(&input, NGHTTP2_SETTINGS, 0, 0, (struct weir_text){"", 0});
     if (call) {
         size_t which = data[0] / 2 % (count + GRPC_HEALTH_METHODS);
         put_call(&input,

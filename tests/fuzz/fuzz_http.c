@@ -27,7 +27,7 @@ struct outcome {
     struct http_request request;
 };
 
-static bool lies_in(struct text part, const char *at, size_t len)
+static bool lies_in(struct weir_text part, const char *at, size_t len)
 {
     return part.len == 0 ||
            (part.at >= at && part.len <= len && (size_t)(part.at - at) <= len - part.len);
@@ -56,11 +56,11 @@ static void require_end_is_found(const struct outcome *o)
     size_t at = o->request.body_at;
     require(at > 0 && at <= o->request.used);
     if (http_value(&o->request, "transfer-encoding").at != NULL) {
-        require(http_skip_chunks((struct text){o->copy, o->request.used}, &at) != HTTP_MORE);
+        require(http_skip_chunks((struct weir_text){o->copy, o->request.used}, &at) != HTTP_MORE);
     }
 }
 
-static void parse(struct text input, struct outcome *o)
+static void parse(struct weir_text input, struct outcome *o)
 {
     o->copy = malloc(input.len > 0 ? input.len : 1);
     o->len = input.len;
@@ -68,7 +68,7 @@ static void parse(struct text input, struct outcome *o)
     if (input.len > 0) {
         memcpy(o->copy, input.at, input.len);
     }
-    o->result = http_parse((struct text){o->copy, input.len}, &o->request);
+    o->result = http_parse((struct weir_text){o->copy, input.len}, &o->request);
     require((o->result == HTTP_BAD) == (o->request.status != 0));
     require((o->result == HTTP_BAD) == (o->request.complaint != NULL));
     require(o->result != HTTP_MORE || input.len < HTTP_REQUEST_MAX);
@@ -93,13 +93,13 @@ static void require_same(const struct http_request *a, const struct http_request
 }
 
 /* What the beginnings of the input are, against what all of it is. */
-static void require_decided_once(struct text input, const struct outcome *all)
+static void require_decided_once(struct weir_text input, const struct outcome *all)
 {
     static struct outcome part;
     bool decided = false;
     size_t step = input.len / 50 + 1;
     for (size_t n = 0; n < input.len; n += step) {
-        parse((struct text){input.at, n}, &part);
+        parse((struct weir_text){input.at, n}, &part);
         require(!decided || part.result != HTTP_MORE);
         decided = part.result != HTTP_MORE;
         if (part.result == HTTP_BAD) {
@@ -135,7 +135,7 @@ static void put_request(struct buffer *b, const struct http_request *r)
     }
     char line[32];
     if (r->body.len > 0) {
-        buffer_put(b, (struct text){line, (size_t)sprintf(line, "%zx\r\n", r->body.len)});
+        buffer_put(b, (struct weir_text){line, (size_t)sprintf(line, "%zx\r\n", r->body.len)});
         buffer_put(b, r->body);
         buffer_put(b, TEXT("\r\n"));
     }
@@ -155,7 +155,7 @@ static void require_reads_back(const struct http_request *r)
     buffer_finish(&b);
 }
 
-static void require_query_decodes(struct text query)
+static void require_query_decodes(struct weir_text query)
 {
     struct http_pair pair;
     while (query.len > 0) {
@@ -173,7 +173,7 @@ static void require_query_decodes(struct text query)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct outcome o;
-    struct text input = {(const char *)data, size};
+    struct weir_text input = {(const char *)data, size};
     for (int requests = 0; requests < 50; requests++) {
         parse(input, &o);
         require_decided_once(input, &o);

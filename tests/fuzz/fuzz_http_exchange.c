@@ -63,7 +63,7 @@ static void prepare(void)
 /* ---- replies ---- */
 
 /* A line of the head: one of those that we write. */
-static void require_known_line(struct text line)
+static void require_known_line(struct weir_text line)
 {
     static const char *const names[] = {"HTTP/1.1 ",
                                         "Date: ",
@@ -86,16 +86,16 @@ static void require_known_line(struct text line)
     }
 }
 
-static struct text take_line(struct text *from)
+static struct weir_text take_line(struct weir_text *from)
 {
     const char *end = memmem(from->at, from->len, "\r\n", 2);
     require(end != NULL);
-    struct text line = {from->at, (size_t)(end - from->at)};
+    struct weir_text line = {from->at, (size_t)(end - from->at)};
     *from = text_after(*from, line.len + 2);
     return line;
 }
 
-static void require_json(struct text body)
+static void require_json(struct weir_text body)
 {
     json_t *json = json_loadb(body.at, body.len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
     require(json != NULL);
@@ -103,11 +103,11 @@ static void require_json(struct text body)
 }
 
 /* One answer off the front. HEAD has no body, so a body may be missing. */
-static void take_reply(struct text *replies)
+static void take_reply(struct weir_text *replies)
 {
     size_t length = 0;
     bool json = false;
-    for (struct text line = take_line(replies); line.len > 0; line = take_line(replies)) {
+    for (struct weir_text line = take_line(replies); line.len > 0; line = take_line(replies)) {
         require_known_line(line);
         if (text_starts(line, "Content-Length: ")) {
             length = strtoul(line.at + 16, NULL, 10);
@@ -119,14 +119,14 @@ static void take_reply(struct text *replies)
     }
     require(length <= replies->len);
     if (json) {
-        require_json((struct text){replies->at, length});
+        require_json((struct weir_text){replies->at, length});
     }
     *replies = text_after(*replies, length);
 }
 
 static unsigned count_replies(void)
 {
-    struct text replies = buffer_text(&worker->replies);
+    struct weir_text replies = buffer_text(&worker->replies);
     unsigned n = 0;
     require(!worker->replies.full);
     for (; replies.len > 0; n++) {
@@ -139,7 +139,7 @@ static unsigned count_replies(void)
 /* ---- requests ---- */
 
 /* As a connection does: what is not used is given again, with more behind it. */
-static unsigned feed(const struct protocol *protocol, struct text input, size_t piece)
+static unsigned feed(const struct protocol *protocol, struct weir_text input, size_t piece)
 {
     struct connection *c = begin_connection(protocol);
     unsigned replies = 0;
@@ -148,7 +148,7 @@ static unsigned feed(const struct protocol *protocol, struct text input, size_t 
     for (int64_t used = 0; used != CONNECTION_CLOSE && arrived < input.len;) {
         arrived = input.len - arrived < piece ? input.len : arrived + piece;
         do { /* it stops early when there are many replies */
-            used = protocol->consume(c, (struct text){input.at, arrived});
+            used = protocol->consume(c, (struct weir_text){input.at, arrived});
             replies += count_replies();
             require(used == CONNECTION_CLOSE || (used >= 0 && (size_t)used <= arrived));
             input = text_after(input, used > 0 ? (size_t)used : 0);
@@ -165,7 +165,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     prepare();
-    struct text input = {(const char *)data + 1, size - 1};
+    struct weir_text input = {(const char *)data + 1, size - 1};
     bool waits = memmem(input.at, input.len, "100-", 4) != NULL; /* then pieces matter */
     const struct protocol *protocol = protocol_of(FUZZED_LISTENER);
     unsigned whole = feed(protocol, input, input.len);

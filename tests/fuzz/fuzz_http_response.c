@@ -16,13 +16,13 @@ static void require(bool condition)
     }
 }
 
-static bool lies_in(struct text part, struct text whole)
+static bool lies_in(struct weir_text part, struct weir_text whole)
 {
     return part.len == 0 || (part.at >= whole.at && part.len <= whole.len &&
                              (size_t)(part.at - whole.at) <= whole.len - part.len);
 }
 
-static int parse(struct text input, bool ended, struct http_response *r)
+static int parse(struct weir_text input, bool ended, struct http_response *r)
 {
     int got = http_response_parse(input, ended, r);
     require((got == HTTP_BAD) == (r->complaint != NULL));
@@ -45,8 +45,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     http_response_init(&open);
     http_response_init(&ended);
-    int first = parse((struct text){copy, size}, false, &open);
-    int second = parse((struct text){copy, size}, true, &ended);
+    int first = parse((struct weir_text){copy, size}, false, &open);
+    int second = parse((struct weir_text){copy, size}, true, &ended);
     require(second != HTTP_MORE);
     if (first == HTTP_READ) {
         require(second == HTTP_READ && open.status == ended.status &&

@@ -17,21 +17,21 @@ static void require(bool condition)
     }
 }
 
-static void compare(struct text value, json_t *json);
+static void compare(struct weir_text value, json_t *json);
 
-static void compare_string(struct text string, const char *bytes, size_t len)
+static void compare_string(struct weir_text string, const char *bytes, size_t len)
 {
     char *room = malloc(string.len);
     require(room != NULL);
-    struct text decoded = jsontext_bytes(string, room);
+    struct weir_text decoded = jsontext_bytes(string, room);
     require(decoded.len == len && memcmp(decoded.at, bytes, len) == 0);
     free(room);
 }
 
-static void compare_object(struct text object, json_t *json)
+static void compare_object(struct weir_text object, json_t *json)
 {
-    struct text name;
-    struct text value;
+    struct weir_text name;
+    struct weir_text value;
     size_t n = 0;
     for (void *at = json_object_iter(json); at != NULL; at = json_object_iter_next(json, at)) {
         const char *key = json_object_iter_key(at);
@@ -43,9 +43,9 @@ static void compare_object(struct text object, json_t *json)
     require(!jsontext_next_member(&object, &name, &value) && n == json_object_size(json));
 }
 
-static void compare(struct text value, json_t *json)
+static void compare(struct weir_text value, json_t *json)
 {
-    struct text item;
+    struct weir_text item;
     uint64_t number;
     if (json_is_object(json)) {
         require(jsontext_is(value, '{'));
@@ -73,7 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0) {
         memcpy(copy, data, size);
     }
-    struct text text = {copy, size};
+    struct weir_text text = {copy, size};
     struct jsontext_flaw flaw = {NULL, 0, 0};
     json_error_t why;
     bool good = jsontext_check(&text, SIZE_MAX, &flaw);

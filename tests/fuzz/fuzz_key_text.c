@@ -18,7 +18,7 @@ static void require(bool condition)
     }
 }
 
-static void require_visible(struct text text)
+static void require_visible(struct weir_text text)
 {
     while (text.len > 0) {
         uint32_t c = 0;
@@ -42,13 +42,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t len = weir_rules_key_text(data + 1, size - 1, text, room);
     size_t whole_len = weir_rules_key_text(data + 1, size - 1, whole, whole_room);
     require(text[room] == '#' && whole_len < whole_room && strlen(whole) == whole_len);
-    require_visible((struct text){whole, whole_len});
+    require_visible((struct weir_text){whole, whole_len});
     require(room == 0 ? len == 0 : len < room && strlen(text) == len);
     if (room > whole_len) {
         require(strcmp(text, whole) == 0);
     } else if (room > 3) {
         require(strcmp(text + len - 3, "...") == 0 && memcmp(text, whole, len - 3) == 0);
-        require_visible((struct text){text, len});
+        require_visible((struct weir_text){text, len});
     }
     free(text);
     free(whole);

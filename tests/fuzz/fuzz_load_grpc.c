@@ -18,7 +18,7 @@ static void require(bool condition)
     }
 }
 
-static void read_frames(struct load_connection *c, struct text input)
+static void read_frames(struct load_connection *c, struct weir_text input)
 {
     unsigned ends = 0;
     int64_t used = 1;
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0) {
         memcpy(copy, data, size);
     }
-    read_frames(&c, (struct text){copy, size});
+    read_frames(&c, (struct weir_text){copy, size});
     load_connection_finish(&c);
     load_request_finish(&request);
     free(copy);

@@ -19,17 +19,17 @@ static void require(bool condition)
     }
 }
 
-static void require_reachable(struct text literal)
+static void require_reachable(struct weir_text literal)
 {
     char encoded[3 * PATTERN_MAX];
     char out[PATH_BYTES_MAX];
     size_t out_len;
-    struct text spelling = {encoded, path_encode(literal, encoded)};
+    struct weir_text spelling = {encoded, path_encode(literal, encoded)};
     require(path_normalise(spelling, out, &out_len, NULL) == 0);
-    require(text_equal((struct text){out, out_len}, literal));
+    require(text_equal((struct weir_text){out, out_len}, literal));
 }
 
-static void require_path_match(struct text pattern, struct text in)
+static void require_path_match(struct weir_text pattern, struct weir_text in)
 {
     char literal[PATTERN_MAX];
     char out[PATH_BYTES_MAX];
@@ -41,13 +41,13 @@ static void require_path_match(struct text pattern, struct text in)
         return;
     }
     bool exact = !pattern_has_wildcard(pattern);
-    struct text plain = {literal, pattern_literal(pattern, literal)};
+    struct weir_text plain = {literal, pattern_literal(pattern, literal)};
     if (exact) {
         require_reachable(plain);
         require(path_pattern_match(pattern, plain));
     }
     if (path_normalise(in, out, &out_len, NULL) == 0) {
-        struct text path = {out, out_len};
+        struct weir_text path = {out, out_len};
         bool match = path_pattern_match(pattern, path);
         require(match == slow_path_match(pattern, path));
         require(!exact || match == text_equal(plain, path));
@@ -58,8 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const uint8_t *end = memchr(data, '\n', size);
     size_t length = end == NULL ? size : (size_t)(end - data);
-    struct text pattern = {(const char *)data, length};
-    struct text in = {(const char *)data + length, end == NULL ? 0 : size - length};
+    struct weir_text pattern = {(const char *)data, length};
+    struct weir_text in = {(const char *)data + length, end == NULL ? 0 : size - length};
     in = in.len > 0 ? text_after(in, 1) : in;
     if (pattern.len > PATTERN_MAX || in.len > PATH_MAX_) {
         return 0;

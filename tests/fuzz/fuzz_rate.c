@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define UNTOUCHED UINT64_C(0x5a5a5a5a5a5a5a5a)
 
-typedef int parse_fn(struct text text, uint64_t *out, struct weir_error *error);
+typedef int parse_fn(struct weir_text text, uint64_t *out, struct weir_error *error);
 typedef const char *print_fn(uint64_t value, char *buffer);
 
 static void require(int condition)
@@ -36,7 +36,7 @@ static void check_result(int e, const struct weir_error *error, bool untouched)
 }
 
 /* The value, or UNTOUCHED and *ok false. */
-static uint64_t parse(parse_fn *fn, struct text text, bool *ok)
+static uint64_t parse(parse_fn *fn, struct weir_text text, bool *ok)
 {
     struct weir_error error;
     memset(&error, 'x', sizeof error);
@@ -48,7 +48,7 @@ static uint64_t parse(parse_fn *fn, struct text text, bool *ok)
     return value;
 }
 
-static bool parse_rate(struct text text, uint64_t bare_ns, struct rate *rate)
+static bool parse_rate(struct weir_text text, uint64_t bare_ns, struct rate *rate)
 {
     struct weir_error error;
     memset(&error, 'x', sizeof error);
@@ -58,7 +58,7 @@ static bool parse_rate(struct text text, uint64_t bare_ns, struct rate *rate)
     return e == 0;
 }
 
-static int percent(struct text text, uint64_t *out, struct weir_error *error)
+static int percent(struct weir_text text, uint64_t *out, struct weir_error *error)
 {
     int e =
         quantity_parse(&quantity_percent, text, "a percentage such as 25% or 12.5%", out, error);
@@ -66,7 +66,7 @@ static int percent(struct text text, uint64_t *out, struct weir_error *error)
     return e;
 }
 
-static int size_of(struct text text, uint64_t *out, struct weir_error *error)
+static int size_of(struct weir_text text, uint64_t *out, struct weir_error *error)
 {
     return quantity_parse(&quantity_size, text, "a size such as 512KB or 1.5GiB", out, error);
 }
@@ -80,7 +80,7 @@ static void check_printed(parse_fn *fn, print_fn *print, uint64_t value)
 }
 
 /* head + text + tail, until the next call. */
-static struct text join(const char *head, struct text text, const char *tail)
+static struct weir_text join(const char *head, struct weir_text text, const char *tail)
 {
     static char joined[4096];
     size_t before = strlen(head);
@@ -91,10 +91,10 @@ static struct text join(const char *head, struct text text, const char *tail)
         memcpy(joined + before, text.at, text.len);
     }
     memcpy(joined + before + text.len, tail, behind);
-    return (struct text){joined, before + text.len + behind};
+    return (struct weir_text){joined, before + text.len + behind};
 }
 
-static void check_whole(parse_fn *fn, print_fn *print, struct text text)
+static void check_whole(parse_fn *fn, print_fn *print, struct weir_text text)
 {
     bool ok;
     bool again;
@@ -105,7 +105,7 @@ static void check_whole(parse_fn *fn, print_fn *print, struct text text)
     }
 }
 
-static void check_rate(struct text text, uint64_t bare_ns)
+static void check_rate(struct weir_text text, uint64_t bare_ns)
 {
     char buffer[QUANTITY_MAX];
     struct rate rate;
@@ -123,7 +123,7 @@ static void check_rate(struct text text, uint64_t bare_ns)
 }
 
 /* With a unit for bare numbers more is a rate, and what was one stays the same. */
-static void check_bare(struct text text)
+static void check_bare(struct weir_text text)
 {
     struct rate without;
     struct rate with;
@@ -133,7 +133,7 @@ static void check_bare(struct text text)
     }
 }
 
-static void check_inside(struct text text)
+static void check_inside(struct weir_text text)
 {
     struct rate rate;
     bool ok;
@@ -152,7 +152,7 @@ static void check_inside(struct text text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint64_t bare_ns[] = {0, 1, 1000, 1000000000, UINT64_MAX};
-    struct text text = {(const char *)data, size < 4000 ? size : 4000};
+    struct weir_text text = {(const char *)data, size < 4000 ? size : 4000};
     check_whole(count_parse, count_print, text);
     check_whole(size_of, size_print, text);
     check_whole(duration_parse, duration_print, text);

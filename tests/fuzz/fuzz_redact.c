@@ -19,7 +19,7 @@ static bool has_secret(const char *text, size_t len)
         size_t at = begin;
         size_t n = 0;
         for (; n < strlen(SECRET) && at < len; n++) {
-            if (text_percent_byte((struct text){text, len}, at) == SECRET[n]) {
+            if (text_percent_byte((struct weir_text){text, len}, at) == SECRET[n]) {
                 at += 3;
             } else if (text[at] == SECRET[n]) {
                 at++;
@@ -47,8 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         redact_learn(&redact, TEXT(SECRET));
     }
-    struct text from = {(const char *)data + 1, size - 1};
-    struct text shown = redact_write(&redact, from, out, data[0]);
+    struct weir_text from = {(const char *)data + 1, size - 1};
+    struct weir_text shown = redact_write(&redact, from, out, data[0]);
     if (shown.len > data[0] || has_secret(shown.at, shown.len)) {
         abort();
     }

@@ -36,7 +36,7 @@ static void add(struct digest *d, const void *bytes, size_t n)
 /* Nothing of the input that does more on a terminal than show itself. */
 static void check_visible(const char *text)
 {
-    struct text rest = text_of(text);
+    struct weir_text rest = text_of(text);
     while (rest.len > 0) {
         uint32_t c = 0;
         size_t n = utf8_next(rest, &c);
@@ -45,12 +45,12 @@ static void check_visible(const char *text)
     }
 }
 
-static int inside(struct text part, struct text whole)
+static int inside(struct weir_text part, struct weir_text whole)
 {
     return part.at >= whole.at && part.at + part.len <= whole.at + whole.len;
 }
 
-static void parse(struct digest *d, struct text line)
+static void parse(struct digest *d, struct weir_text line)
 {
     struct replay_request q;
     struct weir_error error = {0, ""};
@@ -83,9 +83,9 @@ static struct digest read_all(const char *data, size_t size, unsigned seed)
     size_t begin = 0;
     size_t have = seed == 0 ? size : 0;
     for (;;) {
-        struct text line = {NULL, 0};
+        struct weir_text line = {NULL, 0};
         size_t used = 0;
-        int outcome = replay_reader_next(&r, (struct text){data + begin, have - begin},
+        int outcome = replay_reader_next(&r, (struct weir_text){data + begin, have - begin},
                                          have == size, &used, &line);
         require(used <= have - begin);
         begin += used;

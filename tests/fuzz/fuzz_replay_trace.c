@@ -24,7 +24,7 @@ static struct replay_event padded;
 /* Nothing of the input that does more on a terminal than show itself. */
 static void check_visible(const char *text)
 {
-    struct text rest = text_of(text);
+    struct weir_text rest = text_of(text);
     while (rest.len > 0) {
         uint32_t c = 0;
         size_t n = utf8_next(rest, &c);
@@ -50,7 +50,7 @@ static void check_event(const struct replay_event *e)
     }
 }
 
-static void check_padded(struct text line)
+static void check_padded(struct weir_text line)
 {
     struct weir_error error;
     char *copy = malloc(line.len + 3);
@@ -58,7 +58,7 @@ static void check_padded(struct text line)
     memcpy(copy, " \t", 2);
     memcpy(copy + 2, line.at, line.len);
     copy[line.len + 2] = '\r';
-    require(replay_event_parse(&padded, (struct text){copy, line.len + 3}, WEIR_MICROSECOND,
+    require(replay_event_parse(&padded, (struct weir_text){copy, line.len + 3}, WEIR_MICROSECOND,
                                &error) == 0);
     require(padded.time_ns == event.time_ns && padded.cost == event.cost);
     require(padded.attributes_count == event.attributes_count);
@@ -68,7 +68,7 @@ static void check_padded(struct text line)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct text line = {(const char *)data, size};
+    struct weir_text line = {(const char *)data, size};
     struct weir_error error = {0, ""};
     int e = replay_event_parse(&event, line, WEIR_MICROSECOND, &error);
     if (e != 0) {

@@ -24,7 +24,7 @@ struct outcome {
     char *copy;
 };
 
-static void parse(struct text input, const struct resp_limits *limits, struct outcome *o)
+static void parse(struct weir_text input, const struct resp_limits *limits, struct outcome *o)
 {
     o->copy = malloc(input.len > 0 ? input.len : 1);
     require(o->copy != NULL);
@@ -32,13 +32,14 @@ static void parse(struct text input, const struct resp_limits *limits, struct ou
         memcpy(o->copy, input.at, input.len);
     }
     o->complaint = NULL;
-    o->result = resp_parse((struct text){o->copy, input.len}, limits, &o->request, &o->complaint);
+    o->result =
+        resp_parse((struct weir_text){o->copy, input.len}, limits, &o->request, &o->complaint);
     require((o->result == RESP_BAD) == (o->complaint != NULL));
     require(o->result == RESP_REQUEST || (o->request.used == 0 && o->request.argc == 0));
     require(o->result != RESP_MORE || input.len < limits->request_max);
 }
 
-static bool lies_in(struct text part, const char *at, size_t len)
+static bool lies_in(struct weir_text part, const char *at, size_t len)
 {
     return part.at >= at && part.len <= len && (size_t)(part.at - at) <= len - part.len;
 }
@@ -66,14 +67,14 @@ static void require_same(const struct outcome *a, const struct outcome *b)
 }
 
 /* What the beginnings of the input are, against what all of it is. */
-static void require_decided_once(struct text input, const struct resp_limits *limits,
+static void require_decided_once(struct weir_text input, const struct resp_limits *limits,
                                  const struct outcome *all)
 {
     static struct outcome part;
     bool decided = false;
     size_t step = input.len / 100 + 1;
     for (size_t n = 0; n < input.len; n += step) {
-        parse((struct text){input.at, n}, limits, &part);
+        parse((struct weir_text){input.at, n}, limits, &part);
         require(!decided || part.result != RESP_MORE);
         decided = part.result != RESP_MORE;
         if (decided) {
@@ -111,7 +112,7 @@ static void require_array_reads_back(const struct outcome *o)
     require_reads_back(&b, o);
 }
 
-static bool is_http(struct text word)
+static bool is_http(struct weir_text word)
 {
     return text_is_word(word, "POST") || text_is_word(word, "HOST:");
 }
@@ -127,7 +128,7 @@ static void require_line_reads_back(const struct outcome *o)
         for (size_t k = 0; k < o->request.argv[i].len; k++) {
             unsigned char c = (unsigned char)o->request.argv[i].at[k];
             char escaped[] = {'\\', 'x', hex[c / 16], hex[c % 16]};
-            buffer_put(&b, (struct text){escaped, 4});
+            buffer_put(&b, (struct weir_text){escaped, 4});
         }
         buffer_put_char(&b, '"');
     }
@@ -156,7 +157,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     struct resp_limits limits = choose(data[0]);
-    struct text input = {(const char *)data + 1, size - 1};
+    struct weir_text input = {(const char *)data + 1, size - 1};
     for (int requests = 0; requests < 100; requests++) {
         parse(input, &limits, &o);
         require_decided_once(input, &limits, &o);

@@ -33,16 +33,16 @@ static void prepare(void)
 
 /* ---- replies ---- */
 
-static struct text take_line(struct text *from)
+static struct weir_text take_line(struct weir_text *from)
 {
     const char *end = memmem(from->at, from->len, "\r\n", 2);
     require(end != NULL && end > from->at);
-    struct text line = {from->at, (size_t)(end - from->at)};
+    struct weir_text line = {from->at, (size_t)(end - from->at)};
     *from = text_after(*from, line.len + 2);
     return line;
 }
 
-static size_t take_count(struct text line)
+static size_t take_count(struct weir_text line)
 {
     int64_t n;
     require(resp_to_i64(text_after(line, 1), &n) && n >= 0);
@@ -50,9 +50,9 @@ static size_t take_count(struct text line)
 }
 
 /* Takes one value off the front. Text of a client may be in a line, but cannot end it early. */
-static void take_value(struct text *replies, unsigned depth)
+static void take_value(struct weir_text *replies, unsigned depth)
 {
-    struct text line = take_line(replies);
+    struct weir_text line = take_line(replies);
     int64_t number;
     require(depth < 10);
     switch (line.at[0]) {
@@ -87,7 +87,7 @@ static void take_value(struct text *replies, unsigned depth)
 
 static unsigned count_replies(void)
 {
-    struct text replies = buffer_text(&worker->replies);
+    struct weir_text replies = buffer_text(&worker->replies);
     unsigned n = 0;
     require(!worker->replies.full);
     for (; replies.len > 0; n++) {
@@ -100,7 +100,7 @@ static unsigned count_replies(void)
 /* ---- requests ---- */
 
 /* As a connection does: what is not used is given again, with more after it. */
-static unsigned feed(struct text input, size_t piece)
+static unsigned feed(struct weir_text input, size_t piece)
 {
     const struct protocol *protocol = &protocol_resp;
     struct connection *c = begin_connection(protocol);
@@ -109,7 +109,7 @@ static unsigned feed(struct text input, size_t piece)
     for (int64_t used = 0; used != CONNECTION_CLOSE && arrived < input.len;) {
         arrived = input.len - arrived < piece ? input.len : arrived + piece;
         do { /* it stops early when there are many replies */
-            used = protocol->consume(c, (struct text){input.at, arrived});
+            used = protocol->consume(c, (struct weir_text){input.at, arrived});
             replies += count_replies();
             require(used == CONNECTION_CLOSE || (used >= 0 && (size_t)used <= arrived));
             require(c->session_kept <= (1u << 20) + 128);
@@ -124,7 +124,7 @@ static unsigned feed(struct text input, size_t piece)
 }
 
 /* Returns how many replies there must be at most: one for each request, and one for what is none. */
-static unsigned count_requests(struct text input)
+static unsigned count_requests(struct weir_text input)
 {
     static struct resp_request request;
     struct resp_limits limits = resp_limits;
@@ -145,7 +145,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     prepare();
-    struct text input = {(const char *)data + 1, size - 1};
+    struct weir_text input = {(const char *)data + 1, size - 1};
     server.options.inline_commands = data[0] & 1;
     worker->now_ns = UINT64_C(1700000000) * WEIR_SECOND;
     unsigned whole = feed(input, input.len);

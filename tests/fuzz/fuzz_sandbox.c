@@ -31,7 +31,7 @@ static struct server server = {.sandboxes = &sandboxes};
 
 /* Runs a job as the pool does. Its reply is JSON. The caller finishes job->reply. */
 static void run(struct job *job, void (*work)(struct job *job), struct sandbox *sandbox,
-                struct text body)
+                struct weir_text body)
 {
     *job = (struct job){.server = &server, .sandbox = sandbox, .body = body};
     buffer_init(&job->reply, JOB_REPLY_BYTES);
@@ -47,7 +47,7 @@ static json_t *reply_of(const struct job *job)
 }
 
 /* Makes a sandbox. Returns false if the body is refused. */
-static bool make(struct sandbox *sandbox, struct text body)
+static bool make(struct sandbox *sandbox, struct weir_text body)
 {
     struct job job;
     *sandbox = (struct sandbox){.used = true};
@@ -60,7 +60,7 @@ static bool make(struct sandbox *sandbox, struct text body)
 }
 
 /* Takes a step. Returns its reply, without header fields: these have the time of the sandbox. */
-static json_t *step(struct sandbox *sandbox, struct text body)
+static json_t *step(struct sandbox *sandbox, struct weir_text body)
 {
     struct job job;
     uint64_t before_ns = sandbox->now_ns;
@@ -83,14 +83,14 @@ static json_t *step(struct sandbox *sandbox, struct text body)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct text rest = {(const char *)data, size};
-    struct text rules = text_cut(&rest, 0);
+    struct weir_text rest = {(const char *)data, size};
+    struct weir_text rules = text_cut(&rest, 0);
     struct sandbox two[2];
     for (size_t i = 0; i < 2; i++) {
         require(make(&two[i], rules) || make(&two[i], TEXT(OUR_RULES)));
     }
     while (rest.len > 0) {
-        struct text body = text_cut(&rest, 0);
+        struct weir_text body = text_cut(&rest, 0);
         json_t *one = step(&two[0], body);
         json_t *other = step(&two[1], body);
         require(json_equal(one, other) || one == NULL);

@@ -23,7 +23,7 @@ static int read_copy(const uint8_t *data, size_t size, struct store_reply *out)
     if (size > 0) {
         memcpy(copy, data, size);
     }
-    int result = store_reply_read((struct text){copy, size}, out);
+    int result = store_reply_read((struct weir_text){copy, size}, out);
     if (result == STORE_REPLY) {
         require(out->whole.len > 0 && out->whole.len <= size && out->n <= STORE_INTEGERS_MAX);
         require(out->text.len <= STORE_TEXT_MAX);

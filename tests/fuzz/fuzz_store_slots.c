@@ -18,7 +18,7 @@ static void require(bool condition)
     }
 }
 
-static void require_host(struct text host, unsigned port)
+static void require_host(struct weir_text host, unsigned port)
 {
     require(host.len <= SLOTS_HOST_MAX && port > 0 && port <= 65535);
     for (size_t i = 0; i < host.len; i++) {
@@ -26,7 +26,7 @@ static void require_host(struct text host, unsigned port)
     }
 }
 
-static void read_map(struct text reply)
+static void read_map(struct weir_text reply)
 {
     struct slots_reader r;
     struct slots_range range;
@@ -41,7 +41,7 @@ static void read_map(struct text reply)
     }
 }
 
-static void read_values(struct text reply)
+static void read_values(struct weir_text reply)
 {
     struct store_value v;
     size_t left = reply.len;
@@ -59,17 +59,17 @@ static int read_copy(const uint8_t *data, size_t size, size_t *used)
         memcpy(copy, data, size);
     }
     struct redirect to;
-    if (redirect_read((struct text){copy, size}, &to)) {
+    if (redirect_read((struct weir_text){copy, size}, &to)) {
         require(to.slot < SLOTS);
         require_host(to.host, to.port);
     }
     struct store_reply reply;
-    int result = store_reply_read((struct text){copy, size}, &reply);
+    int result = store_reply_read((struct weir_text){copy, size}, &reply);
     if (result == STORE_REPLY) {
         *used = reply.whole.len;
         require(*used > 0 && *used <= size);
-        read_map((struct text){copy, *used});
-        read_values((struct text){copy, *used});
+        read_map((struct weir_text){copy, *used});
+        read_values((struct weir_text){copy, *used});
     }
     free(copy);
     return result;

@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0) {
         memcpy(copy, data, size);
     }
-    if (store_url_read((struct text){copy, size}, &url, &error) == 0) {
+    if (store_url_read((struct weir_text){copy, size}, &url, &error) == 0) {
         check(&url);
     } else {
         require(error.code == WEIR_EINVAL && error.text[0] != 0);
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 0) {
         memcpy(copy + sizeof secret - 1, data, size);
     }
-    require(store_url_read((struct text){copy, sizeof secret - 1 + size}, &url, &error) != 0);
+    require(store_url_read((struct weir_text){copy, sizeof secret - 1 + size}, &url, &error) != 0);
     require(strstr(error.text, "hunter2") == NULL);
     free(copy);
     return 0;

@@ -59,7 +59,7 @@ static void close_end(struct end *e)
 
 /* Gives bytes in pieces until there is a result other than TLS_OK. The copies have the exact size,
  * so that a byte read beyond them is noticed. */
-static enum tls_result give(struct end *e, struct text bytes, size_t piece)
+static enum tls_result give(struct end *e, struct weir_text bytes, size_t piece)
 {
     enum tls_result result = TLS_OK;
     bool first = true;
@@ -68,7 +68,7 @@ static enum tls_result give(struct end *e, struct text bytes, size_t piece)
         char *copy = malloc(n);
         require(copy != NULL);
         memcpy(copy, bytes.at, n);
-        struct text rest = {copy, n};
+        struct weir_text rest = {copy, n};
         result = tls_receive(e->session, &rest, &e->plain, &e->out, NULL);
         require(result != TLS_OK || rest.len == 0);
         require(result != TLS_PLAIN || (first && rest.len == n && buffer_len(&e->out) == 0));
@@ -76,7 +76,7 @@ static enum tls_result give(struct end *e, struct text bytes, size_t piece)
         free(copy);
         bytes = text_after(bytes, n);
     }
-    struct text none = TEXT("");
+    struct weir_text none = TEXT("");
     require(result != TLS_FAILED ||
             tls_receive(e->session, &none, &e->plain, &e->out, NULL) == TLS_FAILED);
     return result;
@@ -84,7 +84,7 @@ static enum tls_result give(struct end *e, struct text bytes, size_t piece)
 
 static void shake_hands(struct end *client, struct end *server)
 {
-    struct text none = TEXT("");
+    struct weir_text none = TEXT("");
     require(tls_receive(client->session, &none, &client->plain, &client->out, NULL) == TLS_OK);
     for (int i = 0; i < 3; i++) {
         require(give(server, buffer_text(&client->out), MOST) == TLS_OK);
@@ -97,7 +97,7 @@ static void shake_hands(struct end *client, struct end *server)
 
 /* ---- what the bytes are ---- */
 
-static enum tls_result whole_connection(struct text bytes, size_t piece)
+static enum tls_result whole_connection(struct weir_text bytes, size_t piece)
 {
     struct end server;
     open_end(&server, 1);
@@ -107,7 +107,7 @@ static enum tls_result whole_connection(struct text bytes, size_t piece)
     return result;
 }
 
-static enum tls_result after_a_handshake(struct text bytes, size_t piece)
+static enum tls_result after_a_handshake(struct weir_text bytes, size_t piece)
 {
     struct end client;
     struct end server;
@@ -121,7 +121,7 @@ static enum tls_result after_a_handshake(struct text bytes, size_t piece)
     return result;
 }
 
-static void text_of_a_client(struct text bytes, size_t piece)
+static void text_of_a_client(struct weir_text bytes, size_t piece)
 {
     struct end client;
     struct end server;
@@ -129,15 +129,15 @@ static void text_of_a_client(struct text bytes, size_t piece)
     open_end(&server, 1);
     shake_hands(&client, &server);
     server.plain.most = SMALL;
-    for (struct text rest = bytes; rest.len > 0;) {
-        struct text some = {rest.at, rest.len < piece ? rest.len : piece};
+    for (struct weir_text rest = bytes; rest.len > 0;) {
+        struct weir_text some = {rest.at, rest.len < piece ? rest.len : piece};
         rest = text_after(rest, some.len);
         require(tls_send(client.session, &some, &client.out, NULL) == TLS_OK && some.len == 0);
     }
-    struct text cipher = buffer_text(&client.out);
+    struct weir_text cipher = buffer_text(&client.out);
     while (bytes.len > 0) {
         require(tls_receive(server.session, &cipher, &server.plain, &server.out, NULL) == TLS_OK);
-        struct text got = buffer_text(&server.plain);
+        struct weir_text got = buffer_text(&server.plain);
         require(got.len > 0 && got.len <= bytes.len && memcmp(got.at, bytes.at, got.len) == 0);
         bytes = text_after(bytes, got.len);
         buffer_take(&server.plain, got.len);
@@ -152,7 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     prepare();
-    struct text bytes = {(const char *)data + 1, size - 1};
+    struct weir_text bytes = {(const char *)data + 1, size - 1};
     size_t piece = 1 + data[0] / 3U;
     switch (data[0] % 3) {
     case 0:

@@ -87,7 +87,7 @@ static void listen(void *arg, const struct weir_rules_message *m)
 }
 
 /* YAML breaks lines at CR, LF, NEL and the two separators of Unicode. */
-static unsigned count_lines(struct text text)
+static unsigned count_lines(struct weir_text text)
 {
     unsigned lines = 1;
     for (size_t i = 0; i < text.len; i++) {
@@ -185,7 +185,7 @@ static void ask(struct weir_rules *rules)
     }
 }
 
-static void use(struct weir_rules *rules, struct text text, const struct config *config)
+static void use(struct weir_rules *rules, struct weir_text text, const struct config *config)
 {
     static const char limit[] = "{name: one-more, key: [user], rate: 5/min, max_keys: 1}";
     struct weir_error error;
@@ -205,7 +205,7 @@ static void use(struct weir_rules *rules, struct text text, const struct config 
     require(weir_rules_stats_read(rules, &stats) == 0 && stats.generation >= 2);
 }
 
-static void check_rules(struct text text, const struct config *config, struct listener *l)
+static void check_rules(struct weir_text text, const struct config *config, struct listener *l)
 {
     struct weir_rules_options options = WEIR_RULES_OPTIONS_INIT;
     struct weir_error error = {0, ""};
@@ -226,7 +226,7 @@ static void check_rules(struct text text, const struct config *config, struct li
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct text text = {(const char *)data, size};
+    struct weir_text text = {(const char *)data, size};
     struct listener l = {.lines = count_lines(text)};
     struct problems problems = {0};
     struct config config = {0};

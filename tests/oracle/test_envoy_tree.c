@@ -47,7 +47,7 @@ static struct weir_rules *open_tree(const struct tree_node *root, char **yaml)
 static size_t attributes_of(const struct tree_descriptor *d, struct arena *memory,
                             struct weir_rules_attribute *to)
 {
-    struct text empty = ENVOY_EMPTY;
+    struct weir_text empty = ENVOY_EMPTY;
     char *keys = arena_room(memory, 1000);
     size_t n = 0;
     to[0] = (struct weir_rules_attribute){ENVOY_DOMAIN, strlen(ENVOY_DOMAIN), d->domain,

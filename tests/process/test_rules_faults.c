@@ -428,7 +428,7 @@ static unsigned convert_trial(struct scene *scene, unsigned n, bool for_ever)
     struct problems problems = {0};
     struct arena read = ARENA_INIT;
     struct arena converted = {.block_bytes = EACH_ALONE};
-    struct text domain;
+    struct weir_text domain;
     struct holdings before = faults_holdings();
     (void)scene;
     const struct node *root = document_read(&read, "envoy", text_of(envoy_text), &problems);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # test-labels: nosan
 # The libraries show the names of their public header and nothing else, the shared and the static one the same; the
-# shared ones have their soname and are fully relocated at start.
+# shared ones have their soname and are fully relocated at start. Asserts are in Debug and Checked builds, and in no other.
 set -eu
 export LC_ALL=C
 dir=$(mktemp -d)
@@ -36,3 +36,10 @@ shows() { # shows library prefix header soname
 shows libweir 'weir_' weir.h 'libweir\.so\.2'
 shows libweir-rules 'weir_rules_' weir_rules.h 'libweir-rules\.so\.2'
 shows libweir-redis 'weir_fleet_|weir_ring_' weir_fleet.h 'libweir-redis\.so\.2'
+
+type=$(sed -n 's/^CMAKE_BUILD_TYPE:[A-Z]*=//p' "$WEIR_BUILD_DIR/CMakeCache.txt")
+case $type in Debug | Checked) wanted=1 ;; *) wanted=0 ;; esac
+for file in libweir.so libweir-rules.so libweir-redis.so weir; do
+    found=$(nm -D --undefined-only "$WEIR_BUILD_DIR/$file" | grep -c __assert_fail || true)
+    [ "$found" = "$wanted" ] || { echo "$file of a build of type '$type' calls assert: $found, expected $wanted" >&2; exit 1; }
+done

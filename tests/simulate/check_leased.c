@@ -52,7 +52,7 @@ static uint64_t outstanding(struct world *w, const struct subject *s)
 {
     char copy[1024];
     uint64_t now_us = store_us(w, w->now_us);
-    struct text value = fake_redis_value(w->redis, store_key_text(&s->key));
+    struct weir_text value = fake_redis_value(w->redis, store_key_text(&s->key));
     if (value.len >= sizeof copy) {
         world_fail(w, "%s: a state of %zu bytes", s->name, value.len);
         return 0;
@@ -72,7 +72,7 @@ void check_level(struct world *w, const struct message *m)
     const struct subject *s = &w->subjects[m->subject];
     struct store_reply reply;
     if (s->limit->mode != REMOTE_LEASED || !is_bucket(s->params) ||
-        store_reply_read((struct text){m->reply, m->reply_len}, &reply) != STORE_REPLY ||
+        store_reply_read((struct weir_text){m->reply, m->reply_len}, &reply) != STORE_REPLY ||
         reply.n < SCRIPT_ANSWER_COUNT) {
         return;
     }

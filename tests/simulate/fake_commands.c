@@ -17,13 +17,13 @@ static void put_ok(struct buffer *b)
     resp_put_simple(b, TEXT("OK"));
 }
 
-static void set_value(struct fake_entry *e, struct text value)
+static void set_value(struct fake_entry *e, struct weir_text value)
 {
     buffer_take(&e->value, buffer_len(&e->value));
     buffer_put(&e->value, value);
 }
 
-static bool to_number(struct text t, int64_t *n, struct buffer *b)
+static bool to_number(struct weir_text t, int64_t *n, struct buffer *b)
 {
     if (!resp_to_i64(t, n)) {
         put_error(b, NOT_A_NUMBER);
@@ -34,7 +34,8 @@ static bool to_number(struct text t, int64_t *n, struct buffer *b)
 
 /* ---- the server ---- */
 
-static void do_time(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_time(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                    struct buffer *b)
 {
     char digits[24];
     resp_put_array(b, 2);
@@ -44,21 +45,23 @@ static void do_time(struct fake_redis *r, const struct text *argv, size_t argc, 
     resp_put_bulk(b, text_of(digits));
 }
 
-static void do_flushall(struct fake_redis *r, const struct text *argv, size_t argc,
+static void do_flushall(struct fake_redis *r, const struct weir_text *argv, size_t argc,
                         struct buffer *b)
 {
     fake_redis_flush(r);
     put_ok(b);
 }
 
-static void do_dbsize(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_dbsize(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                      struct buffer *b)
 {
     resp_put_integer(b, (int64_t)r->count);
 }
 
 /* ---- strings ---- */
 
-static void do_get(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_get(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                   struct buffer *b)
 {
     struct fake_entry *e = fake_find(r, argv[1]);
     if (e == NULL) {
@@ -75,7 +78,7 @@ struct set_options {
     bool if_there;
 };
 
-static bool read_options(struct fake_redis *r, const struct text *argv, size_t argc,
+static bool read_options(struct fake_redis *r, const struct weir_text *argv, size_t argc,
                          struct set_options *o, struct buffer *b)
 {
     for (size_t i = 3; i < argc; i++) {
@@ -104,7 +107,8 @@ static bool read_options(struct fake_redis *r, const struct text *argv, size_t a
     return true;
 }
 
-static void do_set(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_set(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                   struct buffer *b)
 {
     struct set_options o = {.end_ms = -1};
     if (!read_options(r, argv, argc, &o, b)) {
@@ -121,13 +125,14 @@ static void do_set(struct fake_redis *r, const struct text *argv, size_t argc, s
     put_ok(b);
 }
 
-static void do_strlen(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_strlen(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                      struct buffer *b)
 {
     struct fake_entry *e = fake_find(r, argv[1]);
     resp_put_integer(b, e != NULL ? (int64_t)buffer_len(&e->value) : 0);
 }
 
-static void do_getrange(struct fake_redis *r, const struct text *argv, size_t argc,
+static void do_getrange(struct fake_redis *r, const struct weir_text *argv, size_t argc,
                         struct buffer *b)
 {
     int64_t first;
@@ -136,7 +141,7 @@ static void do_getrange(struct fake_redis *r, const struct text *argv, size_t ar
         return;
     }
     struct fake_entry *e = fake_find(r, argv[1]);
-    struct text value = e != NULL ? buffer_text(&e->value) : (struct text){"", 0};
+    struct weir_text value = e != NULL ? buffer_text(&e->value) : (struct weir_text){"", 0};
     int64_t len = (int64_t)value.len;
     first = first < 0 ? first + len : first;
     last = last < 0 ? last + len : last;
@@ -144,8 +149,8 @@ static void do_getrange(struct fake_redis *r, const struct text *argv, size_t ar
     last = last < 0 ? 0 : last;
     last = last >= len ? len - 1 : last;
     bool none = first > last || len == 0;
-    resp_put_bulk(b, none ? (struct text){"", 0}
-                          : (struct text){value.at + first, (size_t)(last - first) + 1});
+    resp_put_bulk(b, none ? (struct weir_text){"", 0}
+                          : (struct weir_text){value.at + first, (size_t)(last - first) + 1});
 }
 
 /* Makes the value at least `len` bytes long, and returns its bytes. */
@@ -160,7 +165,7 @@ static char *extend(struct fake_entry *e, size_t len)
     return e->value.at + e->value.begin;
 }
 
-static void do_setrange(struct fake_redis *r, const struct text *argv, size_t argc,
+static void do_setrange(struct fake_redis *r, const struct weir_text *argv, size_t argc,
                         struct buffer *b)
 {
     int64_t at;
@@ -184,14 +189,16 @@ static void do_setrange(struct fake_redis *r, const struct text *argv, size_t ar
     resp_put_integer(b, (int64_t)buffer_len(&e->value));
 }
 
-static void do_append(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_append(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                      struct buffer *b)
 {
     struct fake_entry *e = fake_make(r, argv[1]);
     buffer_put(&e->value, argv[2]);
     resp_put_integer(b, (int64_t)buffer_len(&e->value));
 }
 
-static void do_incrby(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_incrby(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                      struct buffer *b)
 {
     int64_t n = 1;
     int64_t had = 0;
@@ -212,7 +219,8 @@ static void do_incrby(struct fake_redis *r, const struct text *argv, size_t argc
 
 /* ---- any key ---- */
 
-static void do_del(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_del(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                   struct buffer *b)
 {
     int64_t n = 0;
     for (size_t i = 1; i < argc; i++) {
@@ -221,7 +229,8 @@ static void do_del(struct fake_redis *r, const struct text *argv, size_t argc, s
     resp_put_integer(b, n);
 }
 
-static void do_exists(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_exists(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                      struct buffer *b)
 {
     int64_t n = 0;
     for (size_t i = 1; i < argc; i++) {
@@ -230,24 +239,27 @@ static void do_exists(struct fake_redis *r, const struct text *argv, size_t argc
     resp_put_integer(b, n);
 }
 
-static int64_t left_ms(struct fake_redis *r, struct text key)
+static int64_t left_ms(struct fake_redis *r, struct weir_text key)
 {
     struct fake_entry *e = fake_find(r, key);
     return e == NULL ? -2 : e->end_ms < 0 ? -1 : e->end_ms - fake_now_ms(r);
 }
 
-static void do_pttl(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_pttl(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                    struct buffer *b)
 {
     resp_put_integer(b, left_ms(r, argv[1]));
 }
 
-static void do_ttl(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_ttl(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                   struct buffer *b)
 {
     int64_t ms = left_ms(r, argv[1]);
     resp_put_integer(b, ms < 0 ? ms : (ms + 500) / 1000);
 }
 
-static void expire(struct fake_redis *r, const struct text *argv, int64_t unit_ms, struct buffer *b)
+static void expire(struct fake_redis *r, const struct weir_text *argv, int64_t unit_ms,
+                   struct buffer *b)
 {
     int64_t n;
     if (!to_number(argv[2], &n, b)) {
@@ -264,17 +276,20 @@ static void expire(struct fake_redis *r, const struct text *argv, int64_t unit_m
     }
 }
 
-static void do_pexpire(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_pexpire(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                       struct buffer *b)
 {
     expire(r, argv, 1, b);
 }
 
-static void do_expire(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_expire(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                      struct buffer *b)
 {
     expire(r, argv, 1000, b);
 }
 
-static void do_persist(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+static void do_persist(struct fake_redis *r, const struct weir_text *argv, size_t argc,
+                       struct buffer *b)
 {
     struct fake_entry *e = fake_find(r, argv[1]);
     bool had = e != NULL && e->end_ms >= 0;
@@ -288,7 +303,7 @@ static void do_persist(struct fake_redis *r, const struct text *argv, size_t arg
 
 static const struct command {
     const char *name;
-    void (*run)(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b);
+    void (*run)(struct fake_redis *r, const struct weir_text *argv, size_t argc, struct buffer *b);
     size_t least; /* number of arguments, including the name */
     size_t most;
     size_t keys; /* how many arguments after the name are keys */
@@ -317,8 +332,8 @@ static const struct command {
     {"EVALSHA", fake_eval, 3, FAKE_ARGS, 0, false},
 };
 
-static bool declared(const struct fake_redis *r, const struct command *c, const struct text *argv,
-                     size_t argc)
+static bool declared(const struct fake_redis *r, const struct command *c,
+                     const struct weir_text *argv, size_t argc)
 {
     for (size_t i = 1; i < argc && i <= c->keys; i++) {
         size_t k = 0;
@@ -332,8 +347,8 @@ static bool declared(const struct fake_redis *r, const struct command *c, const 
     return true;
 }
 
-static bool allowed(const struct fake_redis *r, const struct command *c, const struct text *argv,
-                    size_t argc, struct buffer *b)
+static bool allowed(const struct fake_redis *r, const struct command *c,
+                    const struct weir_text *argv, size_t argc, struct buffer *b)
 {
     if (argc < c->least || argc > c->most) {
         put_error(b, r->in_script ? "ERR Wrong number of args calling Redis command from script"
@@ -351,7 +366,7 @@ static bool allowed(const struct fake_redis *r, const struct command *c, const s
     return true;
 }
 
-void fake_command(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+void fake_command(struct fake_redis *r, const struct weir_text *argv, size_t argc, struct buffer *b)
 {
     for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
         if (text_is_word(argv[0], commands[i].name)) {
@@ -365,7 +380,7 @@ void fake_command(struct fake_redis *r, const struct text *argv, size_t argc, st
                               : "ERR unknown command");
 }
 
-void fake_redis_request(struct fake_redis *r, const struct text *argv, size_t argc,
+void fake_redis_request(struct fake_redis *r, const struct weir_text *argv, size_t argc,
                         struct buffer *reply)
 {
     r->in_script = false;

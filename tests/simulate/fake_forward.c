@@ -19,7 +19,7 @@
 
 static struct store_redis server;
 
-void fake_command(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+void fake_command(struct fake_redis *r, const struct weir_text *argv, size_t argc, struct buffer *b)
 {
     resp_put_array(&server.out, argc);
     for (size_t i = 0; i < argc; i++) {
@@ -29,7 +29,7 @@ void fake_command(struct fake_redis *r, const struct text *argv, size_t argc, st
     buffer_put(b, server_next(&server)->whole);
 }
 
-void fake_redis_request(struct fake_redis *r, const struct text *argv, size_t argc,
+void fake_redis_request(struct fake_redis *r, const struct weir_text *argv, size_t argc,
                         struct buffer *reply)
 {
     if (text_is_word(argv[0], "EVAL") || text_is_word(argv[0], "EVALSHA")) {

@@ -4,7 +4,7 @@
 
 #define VALUE_MAX ((size_t)16 << 20)
 
-static size_t chain_of(struct text key)
+static size_t chain_of(struct weir_text key)
 {
     uint64_t h = UINT64_C(14695981039346656037);
     for (size_t i = 0; i < key.len; i++) {
@@ -13,7 +13,7 @@ static size_t chain_of(struct text key)
     return (size_t)(h >> 32) % FAKE_CHAINS;
 }
 
-static struct fake_entry **place_of(struct fake_redis *r, struct text key)
+static struct fake_entry **place_of(struct fake_redis *r, struct weir_text key)
 {
     struct fake_entry **at = &r->chains[chain_of(key)];
     while (*at != NULL && !text_equal((*at)->key, key)) {
@@ -31,7 +31,7 @@ static void unlink_entry(struct fake_redis *r, struct fake_entry **at)
     r->count--;
 }
 
-struct fake_entry *fake_find(struct fake_redis *r, struct text key)
+struct fake_entry *fake_find(struct fake_redis *r, struct weir_text key)
 {
     struct fake_entry **at = place_of(r, key);
     if (*at != NULL && (*at)->end_ms >= 0 && fake_now_ms(r) > (*at)->end_ms) {
@@ -41,7 +41,7 @@ struct fake_entry *fake_find(struct fake_redis *r, struct text key)
     return *at;
 }
 
-struct fake_entry *fake_make(struct fake_redis *r, struct text key)
+struct fake_entry *fake_make(struct fake_redis *r, struct weir_text key)
 {
     struct fake_entry *e = fake_find(r, key);
     if (e != NULL) {
@@ -52,7 +52,7 @@ struct fake_entry *fake_make(struct fake_redis *r, struct text key)
         abort();
     }
     memcpy(e->bytes, key.at, key.len);
-    e->key = (struct text){e->bytes, key.len};
+    e->key = (struct weir_text){e->bytes, key.len};
     e->end_ms = -1;
     buffer_init(&e->value, VALUE_MAX);
     struct fake_entry **at = place_of(r, key);
@@ -62,7 +62,7 @@ struct fake_entry *fake_make(struct fake_redis *r, struct text key)
     return e;
 }
 
-bool fake_remove(struct fake_redis *r, struct text key)
+bool fake_remove(struct fake_redis *r, struct weir_text key)
 {
     if (fake_find(r, key) == NULL) {
         return false;
@@ -80,10 +80,10 @@ void fake_redis_flush(struct fake_redis *r)
     }
 }
 
-struct text fake_redis_value(struct fake_redis *r, struct text key)
+struct weir_text fake_redis_value(struct fake_redis *r, struct weir_text key)
 {
     struct fake_entry *e = fake_find(r, key);
-    return e != NULL ? buffer_text(&e->value) : (struct text){NULL, 0};
+    return e != NULL ? buffer_text(&e->value) : (struct weir_text){NULL, 0};
 }
 
 struct fake_redis *fake_redis_create(void)

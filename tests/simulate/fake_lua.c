@@ -149,7 +149,7 @@ static int raise(lua_State *lua, const char *text)
 }
 
 /* Replaces a number argument by its text, which lives as long as the argument. */
-static bool argument(lua_State *lua, int i, struct text *out)
+static bool argument(lua_State *lua, int i, struct weir_text *out)
 {
     char digits[64];
     if (lua_isinteger(lua, i)) {
@@ -166,7 +166,7 @@ static bool argument(lua_State *lua, int i, struct text *out)
 static int run_command(lua_State *lua, bool raises)
 {
     struct fake_redis *r = fake_of(lua);
-    struct text argv[FAKE_ARGS];
+    struct weir_text argv[FAKE_ARGS];
     int n = lua_gettop(lua);
     if (n == 0) {
         return raise(lua, "ERR Please specify at least one argument for this redis lib call");
@@ -295,7 +295,7 @@ void fake_lua_stop(struct fake_redis *r)
 /* ---- texts ---- */
 
 /* Pushes the script with this SHA-1 on the stack. Returns false if there is none. */
-static bool push_script(lua_State *lua, struct text sha)
+static bool push_script(lua_State *lua, struct weir_text sha)
 {
     lua_pushlstring(lua, sha.at, sha.len);
     lua_rawget(lua, LUA_REGISTRYINDEX);
@@ -307,10 +307,10 @@ static bool push_script(lua_State *lua, struct text sha)
 }
 
 /* Compiles a text and stores it under its SHA-1. Returns false if it does not compile. */
-static bool load(struct fake_redis *r, struct text text, char sha[], struct buffer *b)
+static bool load(struct fake_redis *r, struct weir_text text, char sha[], struct buffer *b)
 {
     fake_sha1(text, sha);
-    if (push_script(r->lua, (struct text){sha, FAKE_SHA_DIGITS})) {
+    if (push_script(r->lua, (struct weir_text){sha, FAKE_SHA_DIGITS})) {
         lua_pop(r->lua, 1);
         return true;
     }
@@ -324,7 +324,7 @@ static bool load(struct fake_redis *r, struct text text, char sha[], struct buff
     return true;
 }
 
-void fake_script(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+void fake_script(struct fake_redis *r, const struct weir_text *argv, size_t argc, struct buffer *b)
 {
     char sha[FAKE_SHA_DIGITS + 1];
     if (text_is_word(argv[1], "FLUSH")) {
@@ -340,10 +340,10 @@ void fake_script(struct fake_redis *r, const struct text *argv, size_t argc, str
 
 /* ---- a value of Lua becomes a reply ---- */
 
-static bool put_field(lua_State *lua, const char *field, void (*put)(struct buffer *, struct text),
-                      struct buffer *b)
+static bool put_field(lua_State *lua, const char *field,
+                      void (*put)(struct buffer *, struct weir_text), struct buffer *b)
 {
-    struct text text;
+    struct weir_text text;
     lua_pushstring(lua, field);
     lua_rawget(lua, -2);
     bool there = lua_type(lua, -1) == LUA_TSTRING;
@@ -387,7 +387,7 @@ static int64_t whole(lua_Number n)
 
 static void put_value(lua_State *lua, struct buffer *b)
 {
-    struct text text;
+    struct weir_text text;
     switch (lua_type(lua, -1)) {
     case LUA_TSTRING:
         text.at = lua_tolstring(lua, -1, &text.len);
@@ -417,7 +417,7 @@ static void put_value(lua_State *lua, struct buffer *b)
 
 /* ---- a call ---- */
 
-static void set_list(lua_State *lua, const char *name, const struct text *list, size_t n)
+static void set_list(lua_State *lua, const char *name, const struct weir_text *list, size_t n)
 {
     lua_pushglobaltable(lua);
     lua_pushstring(lua, name);
@@ -445,7 +445,7 @@ static void run(struct fake_redis *r, const char *sha, struct buffer *b)
     lua_settop(r->lua, 0);
 }
 
-void fake_eval(struct fake_redis *r, const struct text *argv, size_t argc, struct buffer *b)
+void fake_eval(struct fake_redis *r, const struct weir_text *argv, size_t argc, struct buffer *b)
 {
     char sha[FAKE_SHA_DIGITS + 1];
     int64_t keys;

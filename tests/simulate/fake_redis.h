@@ -33,10 +33,10 @@ void fake_redis_flush(struct fake_redis *r);
 void fake_redis_restart(struct fake_redis *r);
 
 /* Runs one request and appends its reply to `reply`. */
-void fake_redis_request(struct fake_redis *r, const struct text *argv, size_t argc,
+void fake_redis_request(struct fake_redis *r, const struct weir_text *argv, size_t argc,
                         struct buffer *reply);
 
 /* Returns the value of a key; `at` is NULL if there is none. */
-struct text fake_redis_value(struct fake_redis *r, struct text key);
+struct weir_text fake_redis_value(struct fake_redis *r, struct weir_text key);
 
 #endif

@@ -47,7 +47,7 @@ static void compress(uint32_t *state, const unsigned char *block)
     }
 }
 
-void fake_sha1(struct text text, char digits[FAKE_SHA_DIGITS + 1])
+void fake_sha1(struct weir_text text, char digits[FAKE_SHA_DIGITS + 1])
 {
     uint32_t state[] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
     size_t whole = text.len / BLOCK * BLOCK;

@@ -134,7 +134,8 @@ static void run_script(struct world *w, const struct message *m, enum script_how
 
 static void trace_execution(struct world *w, const struct message *m)
 {
-    struct text value = fake_redis_value(w->redis, store_key_text(&w->subjects[m->subject].key));
+    struct weir_text value =
+        fake_redis_value(w->redis, store_key_text(&w->subjects[m->subject].key));
     char reply[MESSAGE_REPLY];
     size_t n = 0;
     for (size_t i = 0; i < m->reply_len; i++) {
@@ -179,7 +180,7 @@ void network_arrive(struct world *w, struct message *m)
     if (text_starts(buffer_text(&w->reply), "-NOSCRIPT")) {
         run_script(w, m, SCRIPT_BY_TEXT); /* as a client does */
     }
-    struct text reply = buffer_text(&w->reply);
+    struct weir_text reply = buffer_text(&w->reply);
     if (reply.len > sizeof m->reply || text_starts(reply, "-")) {
         world_fail(w, "the store answers %.*s", TEXT_ARGS(reply));
         return;

@@ -344,7 +344,7 @@ static void replied_exact(struct world *w, struct message *m, const struct store
 void node_replied(struct world *w, struct message *m)
 {
     struct store_reply reply;
-    if (store_reply_read((struct text){m->reply, m->reply_len}, &reply) != STORE_REPLY) {
+    if (store_reply_read((struct weir_text){m->reply, m->reply_len}, &reply) != STORE_REPLY) {
         world_fail(w, "not a reply: %.*s", (int)m->reply_len, m->reply);
         return;
     }

@@ -116,7 +116,7 @@ static void make_subjects(struct world *w)
         s->limit = w->limits[i % w->plan.limits];
         s->params = &store_limit_numbers(s->limit)->params;
         (void)snprintf(s->name, sizeof s->name, "key%u", i);
-        store_key(&s->limit->head, (struct text){NULL, 0}, text_of(s->name), &s->key);
+        store_key(&s->limit->head, (struct weir_text){NULL, 0}, text_of(s->name), &s->key);
     }
 }
 

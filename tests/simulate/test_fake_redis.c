@@ -108,7 +108,7 @@ static const char *const scripts[] = {
 static struct store_redis redis;
 static struct fake_redis *fake;
 
-static void make_request(const char *script, struct text argv[6])
+static void make_request(const char *script, struct weir_text argv[6])
 {
     argv[0] = TEXT("EVAL");
     argv[1] = text_of(script);
@@ -120,7 +120,7 @@ static void make_request(const char *script, struct text argv[6])
 
 /* Asks the real server. Replies come in forms that store_reply_read() does not know, so a mark
  * shows where they end. */
-static void ask_real(const struct text argv[6])
+static void ask_real(const struct weir_text argv[6])
 {
     resp_put_array(&redis.out, 6);
     for (size_t i = 0; i < 6; i++) {
@@ -130,7 +130,7 @@ static void ask_real(const struct text argv[6])
     store_redis_send(&redis);
 }
 
-static struct text read_until_mark(char *bytes, size_t size)
+static struct weir_text read_until_mark(char *bytes, size_t size)
 {
     static const char mark[] = "$8\r\nthe-mark\r\n";
     size_t n = 0;
@@ -140,14 +140,14 @@ static struct text read_until_mark(char *bytes, size_t size)
         n += (size_t)got;
         if (n >= sizeof mark - 1 &&
             memcmp(bytes + n - (sizeof mark - 1), mark, sizeof mark - 1) == 0) {
-            return (struct text){bytes, n - (sizeof mark - 1)};
+            return (struct weir_text){bytes, n - (sizeof mark - 1)};
         }
     }
 }
 
 /* Compares two replies. Of an error only the fake's text counts, without the name and the line of
  * the script at its end. */
-static bool same(struct text real, struct text made)
+static bool same(struct weir_text real, struct weir_text made)
 {
     if (made.len > 0 && made.at[0] == '-') {
         const char *tail = memmem(made.at, made.len, " script: ", 9);
@@ -164,13 +164,13 @@ static void the_fake_replies_what_a_real_server_replies(void **state)
     unsigned wrong = 0;
     buffer_init(&reply, sizeof bytes);
     for (size_t i = 0; i < sizeof scripts / sizeof scripts[0]; i++) {
-        struct text argv[6];
+        struct weir_text argv[6];
         make_request(scripts[i], argv);
         ask_real(argv);
-        struct text real = read_until_mark(bytes, sizeof bytes);
+        struct weir_text real = read_until_mark(bytes, sizeof bytes);
         buffer_take(&reply, buffer_len(&reply));
         fake_redis_request(fake, argv, 6, &reply);
-        struct text made = buffer_text(&reply);
+        struct weir_text made = buffer_text(&reply);
         if (!same(real, made)) {
             print_error("%s\nreal: %.*s\nfake: %.*s\n", scripts[i], TEXT_ARGS(real),
                         TEXT_ARGS(made));
@@ -183,7 +183,7 @@ static void the_fake_replies_what_a_real_server_replies(void **state)
 
 static void ask(const char *script, struct buffer *reply)
 {
-    struct text argv[6];
+    struct weir_text argv[6];
     make_request(script, argv);
     buffer_take(reply, buffer_len(reply));
     fake_redis_request(fake, argv, 6, reply);

@@ -110,7 +110,7 @@ static inline struct weir_answer peek(uint64_t now_ns)
     return a;
 }
 
-static inline struct text state_of_key(void)
+static inline struct weir_text state_of_key(void)
 {
     struct store_key key;
     store_key(&fake.limit.head, NO_SHARD, TEXT(KEY), &key);

@@ -37,7 +37,7 @@ static void key_of(const struct store_params *p, bool whole, struct store_key *k
 {
     struct store_key head;
     assert_int_equal(store_key_head(TEXT("t"), TEXT("api"), p, &head, NULL), 0);
-    store_key(&head, (struct text){NULL, 0}, whole ? TEXT("b") : TEXT("a"), key);
+    store_key(&head, (struct weir_text){NULL, 0}, whole ? TEXT("b") : TEXT("a"), key);
 }
 
 /* Makes the call and copies its reply. whole: by the script for several algorithms. */

@@ -17,7 +17,7 @@
 #include "support/store/lease_limit.h"
 #include "support/store/store_run.h"
 
-#define NO_SHARD ((struct text){NULL, 0})
+#define NO_SHARD ((struct weir_text){NULL, 0})
 #define ALICE TEXT("alice")
 
 static struct store_redis redis;

@@ -39,7 +39,7 @@ static void key_of(const struct store_params *p, const char *name, struct store_
 {
     struct store_key head;
     assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), p, &head, NULL), 0);
-    store_key(&head, (struct text){NULL, 0}, text_of(name), key);
+    store_key(&head, (struct weir_text){NULL, 0}, text_of(name), key);
 }
 
 static const struct store_reply *call(const struct store_params *p, enum script_how how,

@@ -62,7 +62,7 @@ static void put(const struct store_params *p, uint64_t cost, uint64_t now_us)
     struct store_key head;
     struct store_key key;
     assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), p, &head, NULL), 0);
-    store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
+    store_key(&head, (struct weir_text){NULL, 0}, TEXT("alice"), &key);
     struct store_part part = {p, store_key_text(&key), cost, 0};
     store_run_clock(&redis, now_us * WEIR_MICROSECOND);
     script_put_call(&redis.out, script_for(&clocked_scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_CHECK,
@@ -191,7 +191,7 @@ static const struct store_reply *call_lease(const struct holder *h, uint64_t cos
     struct buffer arguments;
     buffer_init(&arguments, 4096);
     assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), &h->params, &head, NULL), 0);
-    store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
+    store_key(&head, (struct weir_text){NULL, 0}, TEXT("alice"), &key);
     struct store_part part = {&h->params, store_key_text(&key), cost, 0};
     uint64_t back = want == 0 && cost == 0 ? h->left : 0;
     const int64_t numbers[SCRIPT_LEASE_NUMBERS] = {(int64_t)want, (int64_t)h->mark,
@@ -291,7 +291,7 @@ static void a_reset_by_who_knows_a_small_bucket_is_one_of_the_larger(void **stat
     assert_int_equal(ask_holder(&large, 1, 20, now_us), 1);
     assert_int_equal(ask(&small, 1, now_us).verdict, WEIR_DENY);
     assert_int_equal(store_key_head(TEXT("weir"), TEXT("api"), &small, &head, NULL), 0);
-    store_key(&head, (struct text){NULL, 0}, TEXT("alice"), &key);
+    store_key(&head, (struct weir_text){NULL, 0}, TEXT("alice"), &key);
     struct store_part part = {&small, store_key_text(&key), 0, 0};
     script_put_call(&redis.out, script_for(&clocked_scripts, &part, 1), SCRIPT_BY_SHA, REMOTE_RESET,
                     &part, 1);

@@ -78,7 +78,7 @@ static void make_call(struct oracle_random *g, struct limit *limits, uint64_t no
         size_t at = c->n++;
         uint64_t cost = oracle_once_in(g, 30) ? 1000 : oracle_between(g, 1, 3);
         c->names[at][0] = (char)oracle_between(g, 'a', 'c');
-        struct text name = {c->names[at], 1};
+        struct weir_text name = {c->names[at], 1};
         store_key(&limits[i].head, TEXT("acme"), name, &c->keys[at]);
         c->local[at] = (struct weir_part){
             limits[i].local,

@@ -205,7 +205,7 @@ static void whatever_is_lost_the_fleet_admits_no_more_than_the_bound(void **stat
 /* Returns what the store has counted in a window that does not end. */
 static uint64_t counted(void)
 {
-    struct text value = state_of_key();
+    struct weir_text value = state_of_key();
     return strtoull((const char *)memchr(value.at, ':', value.len) + 1, NULL, 10);
 }
 

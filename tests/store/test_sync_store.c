@@ -324,7 +324,7 @@ static void a_synced_bucket_is_no_larger_than_an_exact_one(void **state)
     start(1);
     (void)fake_admit(nodes[0].keys, l, KEY, 50, 12345 + nodes[0].ahead_ns);
     (void)exchange(&nodes[0], MS + 23456);
-    struct text value = state_of_key();
+    struct weir_text value = state_of_key();
     assert_int_equal(value.len, 16);
     assert_null(memchr(value.at, ':', value.len));
     stop();

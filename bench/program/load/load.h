@@ -90,7 +90,7 @@ enum load_verdict {
  * RESP and HTTP: returns the length of the reply at the start of the input; 0: incomplete;
  * LOAD_BROKEN: not a reply.
  */
-int64_t load_read_reply(enum load_wire wire, struct text input, enum load_verdict *verdict);
+int64_t load_read_reply(enum load_wire wire, struct weir_text input, enum load_verdict *verdict);
 
 /* ---- latency ---- */
 

@@ -28,7 +28,7 @@ int load_connection_init(struct load_connection *c, const struct load_request *r
 
 /* Gives the session bytes that have come; the plaintext is appended to `in`. Returns the number of
  * its bytes, 0 at the end, -1 with errno. */
-static ssize_t unseal(struct load_connection *c, struct text cipher)
+static ssize_t unseal(struct load_connection *c, struct weir_text cipher)
 {
     struct weir_error error;
     struct buffer plain = {
@@ -46,7 +46,7 @@ static ssize_t unseal(struct load_connection *c, struct text cipher)
 /* Sends what the session has to say, as far as the socket takes it. */
 static bool flush(struct load_connection *c)
 {
-    struct text text = buffer_text(&c->cipher);
+    struct weir_text text = buffer_text(&c->cipher);
     ssize_t n = text.len > 0 ? send(c->fd, text.at, text.len, MSG_NOSIGNAL) : 0;
     buffer_take(&c->cipher, n > 0 ? (size_t)n : 0);
     return n >= 0 || errno == EAGAIN || errno == EINTR;
@@ -71,7 +71,7 @@ static int shake_hands(struct load_connection *c, const struct client_tls *tls)
             errno = n == 0 ? ECONNRESET : errno;
             return -1;
         }
-        n = unseal(c, (struct text){cipher, (size_t)n});
+        n = unseal(c, (struct weir_text){cipher, (size_t)n});
     }
     return tls_is_up(c->session) && flush(c) ? 0 : -1;
 }
@@ -81,7 +81,7 @@ static int shake_hands(struct load_connection *c, const struct client_tls *tls)
 /* Reads what has arrived. Returns whether the first call has ended; sets errno if bytes are wrong. */
 static bool has_opened(struct load_connection *c)
 {
-    struct text rest = {c->in, c->in_len};
+    struct weir_text rest = {c->in, c->in_len};
     struct load_ended ended = {.opening = false};
     errno = 0;
     while (!ended.opening && errno == 0) {
@@ -199,7 +199,7 @@ void load_connection_put(struct load_connection *c, const struct load_request *r
     c->made += request->len;
 }
 
-bool load_connection_queue(struct load_connection *c, struct text bytes)
+bool load_connection_queue(struct load_connection *c, struct weir_text bytes)
 {
     if (c->out_size - c->made < bytes.len) {
         return false;
@@ -212,7 +212,7 @@ bool load_connection_queue(struct load_connection *c, struct text bytes)
 static bool send_sealed(struct load_connection *c)
 {
     struct weir_error error;
-    struct text text = {c->out + c->sent, c->made - c->sent};
+    struct weir_text text = {c->out + c->sent, c->made - c->sent};
     if (tls_send(c->session, &text, &c->cipher, &error) != TLS_OK || text.len > 0) {
         return false;
     }
@@ -243,7 +243,7 @@ ssize_t load_connection_receive(struct load_connection *c)
     char cipher[TLS_RECORD_BYTES];
     if (c->session != NULL) {
         ssize_t n = recv(c->fd, cipher, sizeof cipher, 0);
-        return n > 0 ? unseal(c, (struct text){cipher, (size_t)n}) : n;
+        return n > 0 ? unseal(c, (struct weir_text){cipher, (size_t)n}) : n;
     }
     ssize_t n = recv(c->fd, c->in + c->in_len, LOAD_INPUT_BYTES - c->in_len, 0);
     c->in_len += n > 0 ? (size_t)n : 0;

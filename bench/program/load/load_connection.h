@@ -59,7 +59,7 @@ void load_connection_put(struct load_connection *c, const struct load_request *r
                          uint64_t key, uint64_t due_ns);
 
 /* Appends bytes to be sent that are no request. Returns false if there is no room. */
-bool load_connection_queue(struct load_connection *c, struct text bytes);
+bool load_connection_queue(struct load_connection *c, struct weir_text bytes);
 
 /*
  * Sends the added requests, as far as the socket takes them. Returns false if the connection has

@@ -199,7 +199,7 @@ static void put_all_batches(struct generator *g, uint64_t now_ns)
 
 /* Reads one reply, or a frame of gRPC that may end a call. Returns its length, as
  * load_read_reply(). */
-static int64_t read_next(struct generator *g, struct load_connection *c, struct text input,
+static int64_t read_next(struct generator *g, struct load_connection *c, struct weir_text input,
                          uint64_t now_ns)
 {
     struct load_ended ended = {.due_ns = 0};
@@ -219,7 +219,7 @@ static int64_t read_next(struct generator *g, struct load_connection *c, struct 
 /* Reads the replies that have arrived. Returns false if the bytes are not a reply. */
 static bool take_replies(struct generator *g, struct load_connection *c, uint64_t now_ns)
 {
-    struct text rest = {c->in, c->in_len};
+    struct weir_text rest = {c->in, c->in_len};
     bool is_grpc = c->streams != NULL;
     while (rest.len > 0 && (c->in_flight > 0 || is_grpc)) {
         int64_t used = read_next(g, c, rest, now_ns);

@@ -54,6 +54,6 @@ struct load_ended {
  * Reads the frame at the start of the input, and queues the frames that it asks for. Returns its
  * length; 0: incomplete; LOAD_BROKEN: not HTTP/2.
  */
-int64_t load_grpc_read(struct load_connection *c, struct text input, struct load_ended *ended);
+int64_t load_grpc_read(struct load_connection *c, struct weir_text input, struct load_ended *ended);
 
 #endif

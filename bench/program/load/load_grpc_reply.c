@@ -14,7 +14,7 @@ struct frame {
     unsigned type;
     unsigned flags;
     uint32_t stream;
-    struct text payload;
+    struct weir_text payload;
 };
 
 static uint32_t read_u32(const char *at)
@@ -104,7 +104,7 @@ static bool unpad(struct frame *f)
 static void read_message(struct load_connection *c, const struct frame *f)
 {
     uint32_t place = place_of(c, f->stream);
-    struct text message = f->payload;
+    struct weir_text message = f->payload;
     if (place == NO_PLACE || message.len < MESSAGE_HEAD_BYTES + 2) {
         return;
     }
@@ -127,14 +127,15 @@ static int64_t read_data(struct load_connection *c, struct frame *f, struct load
     if (c->streams->unread >= REFILL) {
         c->streams->unread -= REFILL;
         static const char update[] = "\0\0\4\10\0\0\0\0\0\x40\0\0";
-        return load_connection_queue(c, (struct text){update, sizeof update}) ? 0 : LOAD_BROKEN;
+        return load_connection_queue(c, (struct weir_text){update, sizeof update}) ? 0
+                                                                                   : LOAD_BROKEN;
     }
     return 0;
 }
 
 /* Reads a block of header fields, and copies the value of grpc-status. Returns false if the block is
  * malformed. */
-static bool read_fields(nghttp2_hd_inflater *inflater, struct text block, char status[4])
+static bool read_fields(nghttp2_hd_inflater *inflater, struct weir_text block, char status[4])
 {
     const uint8_t *at = (const uint8_t *)block.at;
     const uint8_t *end = at + block.len;
@@ -146,7 +147,7 @@ static bool read_fields(nghttp2_hd_inflater *inflater, struct text block, char s
             return false;
         }
         at += n;
-        struct text name = {(const char *)nv.name, nv.namelen};
+        struct weir_text name = {(const char *)nv.name, nv.namelen};
         if ((flags & NGHTTP2_HD_INFLATE_EMIT) != 0 && text_is(name, "grpc-status") &&
             nv.valuelen < 4) {
             memcpy(status, nv.value, nv.valuelen);
@@ -206,7 +207,7 @@ static int64_t acknowledge(struct load_connection *c, const struct frame *f)
     bytes[3] = (char)f->type;
     bytes[4] = NGHTTP2_FLAG_ACK;
     memcpy(bytes + LOAD_FRAME_HEAD_BYTES, f->payload.at, len);
-    struct text text = {bytes, LOAD_FRAME_HEAD_BYTES + len};
+    struct weir_text text = {bytes, LOAD_FRAME_HEAD_BYTES + len};
     return load_connection_queue(c, text) ? 0 : LOAD_BROKEN;
 }
 
@@ -230,7 +231,7 @@ static int64_t read_frame(struct load_connection *c, struct frame *f, struct loa
     }
 }
 
-int64_t load_grpc_read(struct load_connection *c, struct text input, struct load_ended *ended)
+int64_t load_grpc_read(struct load_connection *c, struct weir_text input, struct load_ended *ended)
 {
     *ended = (struct load_ended){.due_ns = 0};
     if (input.len < LOAD_FRAME_HEAD_BYTES) {

@@ -43,7 +43,7 @@ static size_t message_len(const char *hex)
 /* Appends the message. Returns false if it is not hexadecimal or has too many keys. */
 static bool put_message(struct buffer *b, struct load_request *r, const char *hex)
 {
-    struct text rest = text_of(hex);
+    struct weir_text rest = text_of(hex);
     while (rest.len > 0) {
         bool is_key = text_starts(rest, PLACE);
         int byte = is_key ? 0 : text_hex_byte(rest, 0);
@@ -79,7 +79,7 @@ static void put_first_fields(struct buffer *b, const char *path)
 #define LATER_FIELDS TEXT("\x83\x86\xc1\xc0\xbf\xbe")
 
 /* Appends both frames of a call. Returns false if the message is wrong or does not fit. */
-static bool put_call(struct buffer *b, struct load_request *r, struct text fields,
+static bool put_call(struct buffer *b, struct load_request *r, struct weir_text fields,
                      const char *message)
 {
     size_t len = message_len(message);

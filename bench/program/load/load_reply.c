@@ -7,7 +7,7 @@
 
 /* ---- RESP ---- */
 
-static enum load_verdict verdict_of_word(struct text word)
+static enum load_verdict verdict_of_word(struct weir_text word)
 {
     return text_is(word, "allow")                            ? LOAD_ALLOWED
            : text_is(word, "deny") || text_is(word, "never") ? LOAD_DENIED
@@ -26,7 +26,7 @@ static enum load_verdict judge(const struct store_value *v, bool inside)
     return inside && v->type == '$' ? verdict_of_word(v->text) : LOAD_OTHER;
 }
 
-static int64_t read_resp(struct text input, enum load_verdict *verdict)
+static int64_t read_resp(struct weir_text input, enum load_verdict *verdict)
 {
     struct store_value v = {.type = '_'};
     struct store_reply reply;
@@ -46,7 +46,7 @@ static int64_t read_resp(struct text input, enum load_verdict *verdict)
 /* ---- HTTP ---- */
 
 /* Returns the value of Content-Length; -1: there is none. */
-static int64_t content_length(struct text head)
+static int64_t content_length(struct weir_text head)
 {
     static const char name[] = "content-length:";
     const size_t n = sizeof name - 1;
@@ -84,7 +84,7 @@ static enum load_verdict verdict_of_status(int status)
     }
 }
 
-static int64_t read_http(struct text input, enum load_verdict *verdict)
+static int64_t read_http(struct weir_text input, enum load_verdict *verdict)
 {
     static const char begin[] = "HTTP/1.";
     const char *blank = memmem(input.at, input.len, "\r\n\r\n", 4);
@@ -94,7 +94,7 @@ static int64_t read_http(struct text input, enum load_verdict *verdict)
     if (blank == NULL) {
         return 0;
     }
-    struct text head = {input.at, (size_t)(blank - input.at) + 2};
+    struct weir_text head = {input.at, (size_t)(blank - input.at) + 2};
     int64_t length = content_length(head);
     if (length < 0 || head.len < sizeof "HTTP/1.1 200" - 1) {
         return LOAD_BROKEN; /* chunked, or ended by closing the connection: not supported here */
@@ -105,7 +105,7 @@ static int64_t read_http(struct text input, enum load_verdict *verdict)
     return all <= input.len ? (int64_t)all : 0;
 }
 
-int64_t load_read_reply(enum load_wire wire, struct text input, enum load_verdict *verdict)
+int64_t load_read_reply(enum load_wire wire, struct weir_text input, enum load_verdict *verdict)
 {
     return wire == LOAD_RESP ? read_resp(input, verdict) : read_http(input, verdict);
 }

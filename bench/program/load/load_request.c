@@ -37,7 +37,7 @@ static bool put_filled(struct buffer *b, struct load_request *r, const char *tex
 {
     const char *place;
     while ((place = strstr(text, PLACE)) != NULL) {
-        buffer_put(b, (struct text){text, (size_t)(place - text)});
+        buffer_put(b, (struct weir_text){text, (size_t)(place - text)});
         if (!load_request_put_key(r, b)) {
             return false;
         }

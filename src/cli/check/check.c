@@ -160,7 +160,7 @@ static int put_question(const struct check *c, struct buffer *why)
 /* Returns whether an attribute has the name of one before it. */
 static bool is_repeated(const struct check *c, int at)
 {
-    struct text name = text_before(text_of(c->words[at]), '=');
+    struct weir_text name = text_before(text_of(c->words[at]), '=');
     int i = 0;
     while (i < at && !text_equal(name, text_before(text_of(c->words[i]), '='))) {
         i++;

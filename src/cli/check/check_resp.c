@@ -28,7 +28,7 @@ static void put_number(struct buffer *b, const char *name, uint64_t number)
     char digits[20];
     char *end = text_put_u64(digits, number);
     resp_put_bulk(b, text_of(name));
-    resp_put_bulk(b, (struct text){digits, (size_t)(end - digits)});
+    resp_put_bulk(b, (struct weir_text){digits, (size_t)(end - digits)});
 }
 
 static size_t options_count(const struct check *c)
@@ -44,7 +44,7 @@ static void put_question(struct buffer *b, const struct check *c, const char *co
     resp_put_array(b, 1 + operands + (with_options ? 2 * options_count(c) : 0));
     resp_put_bulk(b, text_of(command));
     for (int i = 0; i < c->count; i++) {
-        struct text value = text_of(c->words[i]);
+        struct weir_text value = text_of(c->words[i]);
         if (c->by_attributes) {
             resp_put_bulk(b, text_cut(&value, '='));
         }
@@ -93,7 +93,7 @@ struct replies {
     struct store_reply last; /* the last one, or the first that is an error */
 };
 
-static int read_replies(void *arg, struct text input, bool ended, const char **complaint)
+static int read_replies(void *arg, struct weir_text input, bool ended, const char **complaint)
 {
     struct replies *r = arg;
     for (unsigned i = 0; i < r->count; i++) {
@@ -114,11 +114,11 @@ static int read_replies(void *arg, struct text input, bool ended, const char **c
 /* ---- the answer ---- */
 
 /* The flags are one text, "degraded,shadow"; JSON has a list. */
-static json_t *flags_of(struct text flags)
+static json_t *flags_of(struct weir_text flags)
 {
     json_t *list = json_array();
     while (flags.len > 0) {
-        struct text flag = text_cut(&flags, ',');
+        struct weir_text flag = text_cut(&flags, ',');
         (void)json_array_append_new(list, json_stringn(flag.at, flag.len));
     }
     return list;
@@ -138,7 +138,7 @@ static json_t *value_of(const char *name, const struct store_value *v)
 }
 
 /* Gives the values of an answer their names, which RESP2 leaves out. */
-static json_t *answer_of(struct text whole)
+static json_t *answer_of(struct weir_text whole)
 {
     static const char *const names[] = {"verdict",   "limit",          "quota",
                                         "remaining", "retry_after_ms", "reset_after_ms",
@@ -155,7 +155,7 @@ static json_t *answer_of(struct text whole)
 }
 
 /* Returns the last value of EXEC's array: the answer after that of WEIR.PEEK. */
-static struct text answer_in(const struct check *c, struct text whole)
+static struct weir_text answer_in(const struct check *c, struct weir_text whole)
 {
     if (!c->by_attributes && options_count(c) > 0 && value_array(&whole) == 2) {
         value_pass(&whole);
@@ -164,10 +164,10 @@ static struct text answer_in(const struct check *c, struct text whole)
 }
 
 /* An error is a code and words: "NOLIMIT no limit named 'x'". */
-static int refused(const struct check *c, struct text error, struct buffer *why)
+static int refused(const struct check *c, struct weir_text error, struct buffer *why)
 {
-    struct text words = error;
-    struct text code = text_cut(&words, ' ');
+    struct weir_text words = error;
+    struct weir_text code = text_cut(&words, ' ');
     bool wrong = text_is(code, "ERR") || text_is(code, "BADKEY");
     buffer_format(why, "%.*s (%.*s)", TEXT_ARGS(words), TEXT_ARGS(code));
     if (text_is(code, "NOAUTH") || text_is(code, "WRONGPASS") || text_is(code, "NOPERM")) {
@@ -179,8 +179,8 @@ static int refused(const struct check *c, struct text error, struct buffer *why)
 static int read_answer(const struct check *c, const struct store_reply *reply, json_t **said,
                        struct buffer *why)
 {
-    struct text answer = reply->type == '-' ? reply->whole : answer_in(c, reply->whole);
-    struct text first = answer;
+    struct weir_text answer = reply->type == '-' ? reply->whole : answer_in(c, reply->whole);
+    struct weir_text first = answer;
     struct store_value v;
     if (value_next(&first, &v) && v.type == '-') { /* an answer of EXEC may be an error too */
         return refused(c, v.text, why);
@@ -193,7 +193,7 @@ static int read_answer(const struct check *c, const struct store_reply *reply, j
 static int check_names(const struct check *c, struct buffer *why)
 {
     for (int i = 0; c->by_attributes && i < c->count; i++) {
-        struct text name = text_before(text_of(c->words[i]), '=');
+        struct weir_text name = text_before(text_of(c->words[i]), '=');
         if (text_is(name, "COST") || text_is(name, "MAXWAIT")) {
             buffer_format(why,
                           "found '%s', expected a name of an attribute; for options use "
@@ -205,7 +205,7 @@ static int check_names(const struct check *c, struct buffer *why)
     return CLI_OK;
 }
 
-static int exchange(const struct check *c, struct text request, struct replies *replies,
+static int exchange(const struct check *c, struct weir_text request, struct replies *replies,
                     json_t **said, struct buffer *why)
 {
     struct weir_error error = {0};

@@ -4,7 +4,7 @@
 #include "cli/completion/completion.h"
 
 /* Returns the node of a path, which it adds if there is none; NULL: there is no room. */
-static struct completion_node *node_at(struct completion_tree *tree, struct text path)
+static struct completion_node *node_at(struct completion_tree *tree, struct weir_text path)
 {
     for (size_t i = 0; i < tree->count; i++) {
         if (text_is(path, tree->nodes[i].path)) {
@@ -26,7 +26,7 @@ static struct completion_node *add(struct completion_tree *tree, const char *pat
     struct completion_node *node = NULL;
     for (size_t end = 0; end == 0 || path[end - 1] != 0; end++) {
         end += strcspn(path + end, " ");
-        node = node_at(tree, (struct text){path, end});
+        node = node_at(tree, (struct weir_text){path, end});
         if (node == NULL) {
             return NULL;
         }
@@ -163,7 +163,7 @@ const struct cli_option *completion_option(const struct completion_node *node, s
 struct completion_value completion_value(const struct cli_option *option, const char *text)
 {
     struct completion_value value = {.option = option, .text = text + (text[0] == '[')};
-    struct text first = {value.text, strcspn(value.text, " ]")};
+    struct weir_text first = {value.text, strcspn(value.text, " ]")};
     bool words = text_is_made_of(first, "|_-");
     for (size_t i = 0; i < first.len; i++) {
         words &= isupper((unsigned char)first.at[i]) == 0;
@@ -185,9 +185,9 @@ void completion_put_choices(const struct completion_value *value, const char *be
 {
     const struct cli_option *o = value->option;
     if (o == NULL || (o->choices == NULL && o->choice == NULL)) {
-        struct text rest = {value->text, strcspn(value->text, " ]")};
+        struct weir_text rest = {value->text, strcspn(value->text, " ]")};
         for (const char *before = ""; rest.len > 0; before = between) {
-            struct text choice = text_cut(&rest, '|');
+            struct weir_text choice = text_cut(&rest, '|');
             (void)printf("%s%.*s", before, TEXT_ARGS(choice));
         }
         return;

@@ -88,7 +88,7 @@ static void list_sent(const struct ruleset *set)
 {
     const char *before = "callers must send: ";
     for (unsigned i = 0; i < set->attributes_count; i++) {
-        struct text name = set->attributes[i];
+        struct weir_text name = set->attributes[i];
         if (name.len > 0 && !is_derived(set, i) && memchr(name.at, ':', name.len) == NULL &&
             !envoy_has_attribute(name)) {
             (void)printf("%s%.*s", before, TEXT_ARGS(name));
@@ -135,8 +135,8 @@ static int run_compare(const struct cli_given *given, const struct ruleset *old)
 /* Prints one key of a converted limit; of `replaces`, only names that limits have. */
 static void print_key(const struct config *config, const struct node *limit, size_t k)
 {
-    struct text key = limit->keys[k]->scalar;
-    struct text name = node_find(limit, "name")->scalar;
+    struct weir_text key = limit->keys[k]->scalar;
+    struct weir_text name = node_find(limit, "name")->scalar;
     const struct texts *names = NULL;
     for (size_t i = 0; text_is(key, "replaces") && i < config->limits_count; i++) {
         names = text_equal(config->limits[i]->name, name) ? &config->limits[i]->replaces : names;

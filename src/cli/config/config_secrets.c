@@ -13,7 +13,7 @@ static void warn(void *arg, const struct access_warning *w)
 
 void config_check_secrets(const struct config *config, const char *path, struct problems *problems)
 {
-    const struct text named[ROLES] = {
+    const struct weir_text named[ROLES] = {
         [ROLE_CHECK] = config->server.check_secrets, [ROLE_ADMIN] = config->server.admin_secrets};
     struct access_sources from = {.warn = warn, .warn_arg = problems};
     struct access *access = NULL;

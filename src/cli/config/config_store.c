@@ -23,7 +23,7 @@ static size_t settings_count(const struct limit_config *limit)
  * because then no request uses it. *tier is the setting's tier, empty if it has none.
  */
 static const struct setting *setting_at(const struct limit_config *limit, size_t i,
-                                        struct text *tier)
+                                        struct weir_text *tier)
 {
     *tier = TEXT("");
     if (i == 0) {
@@ -36,7 +36,7 @@ static const struct setting *setting_at(const struct limit_config *limit, size_t
     return &limit->overrides.settings[i - 1 - limit->tiers_count];
 }
 
-static int params_at(const struct limit_config *limit, size_t i, struct text *tier,
+static int params_at(const struct limit_config *limit, size_t i, struct weir_text *tier,
                      struct store_params *params, struct weir_error *error)
 {
     struct weir_options options;
@@ -89,7 +89,7 @@ static void check_url(const struct config *config, struct problems *problems)
 /* ---- limits ---- */
 
 static void check_bound(const struct config *config, const struct limit_config *limit,
-                        struct text tier, const struct store_params *params,
+                        struct weir_text tier, const struct store_params *params,
                         struct problems *problems)
 {
     char every[QUANTITY_MAX];
@@ -113,7 +113,7 @@ static void check_limit(const struct config *config, const struct limit_config *
     for (size_t i = 0; i < settings_count(limit); i++) {
         struct store_params params;
         struct weir_error error;
-        struct text tier;
+        struct weir_text tier;
         int e = params_at(limit, i, &tier, &params, &error);
         if (e != 0 && e != WEIR_ENOENT) {
             problem(problems, limit->rate_place, "limit '%.*s'%s%.*s: %s", TEXT_ARGS(limit->name),
@@ -168,7 +168,7 @@ bool config_note_store(const struct config *config, const struct limit_config *l
 {
     size_t all = 0;
     size_t small = 0;
-    struct text tier;
+    struct weir_text tier;
     struct store_params params;
     if (!config_is_shared(config, limit) || limit->consistency != CONSISTENCY_LEASED) {
         return false;

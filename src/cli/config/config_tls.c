@@ -34,7 +34,7 @@ static void check_files(const struct config *config, const char *path, struct pr
 /* ---- listeners ---- */
 
 /* Returns whether other machines may reach an address. A name may mean any address. */
-static bool is_exposed(struct text listen)
+static bool is_exposed(struct weir_text listen)
 {
     static const uint8_t six[16] = {[15] = 1}; /* ::1 */
     struct address address;
@@ -61,7 +61,7 @@ void config_check_tls(const struct config *config, const char *path, struct prob
     const struct server_config *server = &config->server;
     const struct {
         const char *name;
-        struct text listen;
+        struct weir_text listen;
     } listeners[] = {{"http", server->http},
                      {"resp", server->resp},
                      {"grpc", server->grpc},

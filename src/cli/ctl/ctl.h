@@ -87,7 +87,7 @@ void ctl_print_json(const json_t *value);
 void ctl_print_grid(struct grid *g);
 
 /* Prints a line such as "search: replaced". The name is made safe for a terminal. */
-void ctl_print_line(struct text name, const char *what);
+void ctl_print_line(struct weir_text name, const char *what);
 
 /* Returns a member that is a whole number above 0; otherwise 0. */
 uint64_t ctl_count(const json_t *object, const char *name);

@@ -56,9 +56,9 @@ void ctl_print_grid(struct grid *g)
     struct buffer out;
     buffer_init(&out, CTL_OUTPUT_MAX);
     grid_print(g, &out, 0, 0);
-    struct text rows = buffer_text(&out);
+    struct weir_text rows = buffer_text(&out);
     if (g->columns[0].title != NULL) {
-        struct text titles = text_cut(&rows, '\n');
+        struct weir_text titles = text_cut(&rows, '\n');
         (void)printf("%s%.*s%s\n", colour_begin(stdout, COLOUR_TITLE), TEXT_ARGS(titles),
                      colour_end(stdout));
     }
@@ -67,7 +67,7 @@ void ctl_print_grid(struct grid *g)
     grid_finish(g);
 }
 
-void ctl_print_line(struct text name, const char *what)
+void ctl_print_line(struct weir_text name, const char *what)
 {
     safe_print(stdout, name, false);
     (void)printf(": %s\n", what);

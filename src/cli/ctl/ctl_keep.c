@@ -15,20 +15,20 @@
 
 struct keep {
     struct ctl *ctl;
-    struct text name;
+    struct weir_text name;
     const struct http_call *put;
     struct arena arena;
-    struct text now;    /* what FILE will contain */
-    unsigned line;      /* of the limit in it */
-    bool there;         /* there is an old FILE: */
-    struct text before; /* what it contains */
+    struct weir_text now;    /* what FILE will contain */
+    unsigned line;           /* of the limit in it */
+    bool there;              /* there is an old FILE: */
+    struct weir_text before; /* what it contains */
     struct stat st;
 };
 
 /* ---- what the file contains ---- */
 
 /* Returns the only limit of such a file; NULL if it is no such file. */
-static const struct node *limit_in(struct arena *arena, struct text text)
+static const struct node *limit_in(struct arena *arena, struct weir_text text)
 {
     struct problems problems = {0};
     const struct node *root = document_read(arena, "file", text, &problems);
@@ -54,7 +54,7 @@ static char *print_node(const struct node *node)
 }
 
 /* Makes the limit the item of a list, as it was written, with its comments. */
-static struct text as_item(struct arena *arena, struct text limit)
+static struct weir_text as_item(struct arena *arena, struct weir_text limit)
 {
     struct buffer out;
     buffer_init(&out, KEPT_MAX);
@@ -63,11 +63,12 @@ static struct text as_item(struct arena *arena, struct text limit)
         const char *end = memchr(limit.at, '\n', limit.len);
         size_t n = end != NULL ? (size_t)(end - limit.at) : limit.len;
         buffer_put(&out, n > 0 ? TEXT("    ") : TEXT(""));
-        buffer_put(&out, (struct text){limit.at, n});
+        buffer_put(&out, (struct weir_text){limit.at, n});
         buffer_put(&out, TEXT("\n"));
         limit = text_after(limit, n + (end != NULL));
     }
-    struct text all = out.full ? (struct text){NULL, 0} : arena_text(arena, buffer_text(&out));
+    struct weir_text all =
+        out.full ? (struct weir_text){NULL, 0} : arena_text(arena, buffer_text(&out));
     buffer_finish(&out);
     return all;
 }
@@ -127,7 +128,7 @@ static int look_at_file(struct keep *k)
 }
 
 /* Writes all of it to the disk, with the owner and the mode of an old FILE. */
-static bool fill(const struct keep *k, int fd, struct text text)
+static bool fill(const struct keep *k, int fd, struct weir_text text)
 {
     bool same = !k->there || ((fchown(fd, k->st.st_uid, k->st.st_gid) == 0 ||
                                (k->st.st_uid == geteuid() && k->st.st_gid == getegid())) &&
@@ -152,7 +153,7 @@ static bool open_to_others(int fd)
 
 /* Replaces FILE at once: the server finds the old or the new one. Its draft has a hidden name,
  * which the server does not read. */
-static bool write_file(const struct keep *k, struct text text)
+static bool write_file(const struct keep *k, struct weir_text text)
 {
     const char *path = k->ctl->keep;
     const char *slash = strrchr(path, '/');
@@ -175,7 +176,7 @@ static bool write_file(const struct keep *k, struct text text)
 /* ---- the server ---- */
 
 /* Returns the line of the limit in a rule file; 0 if it is in none, or was not found. */
-static unsigned line_of(const json_t *said, struct text name)
+static unsigned line_of(const json_t *said, struct weir_text name)
 {
     const json_t *limits = json_object_get(said, "limits");
     for (size_t i = 0; i < json_array_size(limits); i++) {
@@ -276,7 +277,7 @@ static void print_kept(const struct ctl *ctl, json_t *said)
     (void)putchar('\n');
 }
 
-int ctl_keep(struct ctl *ctl, struct text name, const struct http_call *put)
+int ctl_keep(struct ctl *ctl, struct weir_text name, const struct http_call *put)
 {
     struct keep k = {.ctl = ctl, .name = name, .put = put, .arena = ARENA_INIT};
     json_t *said = NULL;

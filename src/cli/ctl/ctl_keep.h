@@ -19,6 +19,6 @@
 #include "cli/ctl/ctl.h"
 
 /* Puts the limit of this name with `put`, and keeps it in ctl->keep. Returns the exit code. */
-int ctl_keep(struct ctl *ctl, struct text name, const struct http_call *put);
+int ctl_keep(struct ctl *ctl, struct weir_text name, const struct http_call *put);
 
 #endif

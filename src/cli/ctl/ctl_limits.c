@@ -72,7 +72,7 @@ static void put_limit(struct grid *g, const json_t *limit, bool fleet)
 }
 
 /* A limit, and its place in the server's list, which has the order of the rule file. */
-struct ranked {
+struct limit_by_denials {
     const json_t *limit;
     size_t place;
 };
@@ -82,8 +82,8 @@ struct ranked {
 static int by_denied(const void *a, const void *b)
 {
     static const char *const rates[] = {"denied_rate", "decided_rate"};
-    const struct ranked *one = a;
-    const struct ranked *two = b;
+    const struct limit_by_denials *one = a;
+    const struct limit_by_denials *two = b;
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         double x = json_number(one->limit, rates[i]);
         double y = json_number(two->limit, rates[i]);
@@ -98,9 +98,9 @@ static int by_denied(const void *a, const void *b)
 static void put_limits(struct grid *g, const json_t *limits, bool fleet)
 {
     size_t n = json_array_size(limits);
-    struct ranked *ranked = calloc(n + 1, sizeof *ranked);
+    struct limit_by_denials *ranked = calloc(n + 1, sizeof *ranked);
     for (size_t i = 0; ranked != NULL && i < n; i++) {
-        ranked[i] = (struct ranked){json_array_get(limits, i), i};
+        ranked[i] = (struct limit_by_denials){json_array_get(limits, i), i};
     }
     if (ranked != NULL) {
         qsort(ranked, n, sizeof *ranked, by_denied);
@@ -126,7 +126,8 @@ static void print_limits(const struct ctl *ctl, const json_t *said)
 }
 
 /* Sends a request about one limit: to "/v1/limits/" and the encoded name. */
-static int call_limit(struct ctl *ctl, struct text name, struct http_call call, ctl_print_fn print)
+static int call_limit(struct ctl *ctl, struct weir_text name, struct http_call call,
+                      ctl_print_fn print)
 {
     struct buffer target;
     buffer_init(&target, CTL_TARGET_MAX);
@@ -176,7 +177,7 @@ static int read_file(const char *path, struct buffer *text)
 }
 
 /* Returns the name in the limit's own text; empty after a message. */
-static struct text name_in(struct arena *arena, const char *path, struct text text)
+static struct weir_text name_in(struct arena *arena, const char *path, struct weir_text text)
 {
     struct problems problems = {.tell = cli_tell_rules};
     const struct node *limit = document_read(arena, path, text, &problems);
@@ -191,7 +192,7 @@ static struct text name_in(struct arena *arena, const char *path, struct text te
             &cli_ctl,
             "%s: found no name, expected one limit as in a rule file: name: ..., rate: ...", path);
     }
-    return (struct text){"", 0};
+    return (struct weir_text){"", 0};
 }
 
 static void print_put(const struct ctl *ctl, const json_t *said)
@@ -210,7 +211,7 @@ static int run_put(struct ctl *ctl)
     buffer_init(&text, HTTP_BODY_MAX + 1);
     int code = read_file(path, &text);
     if (code == CLI_OK) {
-        struct text name = name_in(&arena, path, buffer_text(&text));
+        struct weir_text name = name_in(&arena, path, buffer_text(&text));
         struct http_call call = {"PUT", NULL, "application/yaml", buffer_text(&text)};
         code = name.len > 0 ? call_limit(ctl, name, call, print_put) : CLI_USAGE;
     }

@@ -17,7 +17,7 @@ static int run_config(struct ctl *ctl)
     struct http_result result;
     struct http_call call = {.method = "GET", .target = "/v1/config"};
     int code = admin_call(&ctl->client, &call, &result, NULL);
-    struct text body = result.response.body;
+    struct weir_text body = result.response.body;
     if (code == CLI_OK && ctl->json) {
         json_t *said = json_pack("{ss%}", "config", body.at, body.len);
         ctl_print_json(said);
@@ -88,7 +88,7 @@ static void put_value(struct buffer *out, const json_t *value)
     char number[32];
     json_t *all = (json_t *)(uintptr_t)value; /* the iterator does not change it */
     if (json_is_string(value)) {
-        buffer_put(out, (struct text){json_string_value(value), json_string_length(value)});
+        buffer_put(out, (struct weir_text){json_string_value(value), json_string_length(value)});
     } else if (json_is_boolean(value)) {
         buffer_put(out, json_is_true(value) ? TEXT("yes") : TEXT("no"));
     } else if (json_is_integer(value)) {
@@ -263,7 +263,7 @@ static void print_denied(const struct ctl *ctl, const json_t *said)
         grid_put_count(&g, ctl_count(row, "error"));
         grid_put(&g, text_of(json_text(row, "reason")));
         grid_put(&g, text_of(json_text(row, "limit")));
-        grid_put(&g, (struct text){json_text(row, "key"), json_string_length(key)});
+        grid_put(&g, (struct weir_text){json_text(row, "key"), json_string_length(key)});
     }
     ctl_print_grid(&g);
 }

@@ -95,12 +95,12 @@ static int read_rate(struct replay_settings *s)
                : cli_complain(&cli_replay, "--rate: %s", error.text);
 }
 
-int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struct text line),
+int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struct weir_text line),
                      void *arg)
 {
     struct replay_input *in = &r->input;
     struct weir_error error;
-    struct text line;
+    struct weir_text line;
     for (;;) {
         int outcome = replay_input_next(in, &line, &error);
         if (outcome < 0) {

@@ -48,7 +48,7 @@ int replay_rules(struct replay *r);
  * is one. take() returns 0, or an exit code that ends the replay. Draws the progress. Returns 0, or
  * an exit code after a message.
  */
-int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struct text line),
+int replay_each_line(struct replay *r, int (*take)(void *arg, int outcome, struct weir_text line),
                      void *arg);
 
 /* ---- replay_report.c ---- */

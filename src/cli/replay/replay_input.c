@@ -64,11 +64,11 @@ static int refill(struct replay_input *in, struct weir_error *error)
     return 0;
 }
 
-int replay_input_next(struct replay_input *in, struct text *line, struct weir_error *error)
+int replay_input_next(struct replay_input *in, struct weir_text *line, struct weir_error *error)
 {
     for (;;) {
         size_t used;
-        struct text bytes = {in->buffer + in->begin, in->end - in->begin};
+        struct weir_text bytes = {in->buffer + in->begin, in->end - in->begin};
         enum replay_outcome outcome =
             replay_reader_next(&in->reader, bytes, in->at_end, &used, line);
         in->begin += used;

@@ -33,6 +33,6 @@ void replay_input_close(struct replay_input *in);
  * Takes the next line, which is valid until the next call. Returns an enum replay_outcome, where
  * REPLAY_MORE means the end of the input; or WEIR_E... with a text if reading failed.
  */
-int replay_input_next(struct replay_input *in, struct text *line, struct weir_error *error);
+int replay_input_next(struct replay_input *in, struct weir_text *line, struct weir_error *error);
 
 #endif

@@ -7,8 +7,8 @@
 
 /* ---- lines ---- */
 
-enum replay_outcome replay_reader_next(struct replay_reader *r, struct text bytes, bool end,
-                                       size_t *used, struct text *line)
+enum replay_outcome replay_reader_next(struct replay_reader *r, struct weir_text bytes, bool end,
+                                       size_t *used, struct weir_text *line)
 {
     size_t left = bytes.len - r->searched;
     const char *lf = left > 0 ? memchr(bytes.at + r->searched, '\n', left) : NULL;
@@ -26,7 +26,7 @@ enum replay_outcome replay_reader_next(struct replay_reader *r, struct text byte
     r->dropped = 0;
     r->searched = 0;
     len -= len > 0 && bytes.at[len - 1] == '\r';
-    *line = (struct text){bytes.at, len};
+    *line = (struct weir_text){bytes.at, len};
     return too_long || len > REPLAY_LINE_MAX ? REPLAY_TOO_LONG : REPLAY_LINE;
 }
 
@@ -38,7 +38,7 @@ static bool is_blank(char c)
 }
 
 /* Takes the next word from *rest and returns it; empty at the end of the line. */
-static inline struct text next_word(struct text *rest)
+static inline struct weir_text next_word(struct weir_text *rest)
 {
     const char *p = rest->at;
     const char *end = p + rest->len;
@@ -49,17 +49,17 @@ static inline struct text next_word(struct text *rest)
     while (p < end && !is_blank(*p)) {
         p++;
     }
-    *rest = (struct text){p, (size_t)(end - p)};
-    return (struct text){begin, (size_t)(p - begin)};
+    *rest = (struct weir_text){p, (size_t)(end - p)};
+    return (struct weir_text){begin, (size_t)(p - begin)};
 }
 
-bool replay_line_is_blank(struct text line)
+bool replay_line_is_blank(struct weir_text line)
 {
     return next_word(&line).len == 0;
 }
 
 /* Returns true if the whole word is a decimal number that fits in an int64_t. */
-static inline bool parse_integer(struct text word, int64_t *out)
+static inline bool parse_integer(struct weir_text word, int64_t *out)
 {
     bool negative = word.len > 0 && word.at[0] == '-';
     uint64_t n;
@@ -73,7 +73,7 @@ static inline bool parse_integer(struct text word, int64_t *out)
 
 /* ---- errors ---- */
 
-static int found(struct weir_error *error, struct text word, const char *expected)
+static int found(struct weir_error *error, struct weir_text word, const char *expected)
 {
     char quoted[QUOTE_MAX];
     if (word.len == 0) {
@@ -84,11 +84,12 @@ static int found(struct weir_error *error, struct text word, const char *expecte
 
 /* ---- whole lines ---- */
 
-int replay_number_parse(struct text line, const char *what, int64_t *out, struct weir_error *error)
+int replay_number_parse(struct weir_text line, const char *what, int64_t *out,
+                        struct weir_error *error)
 {
     char expected[64];
-    struct text word = next_word(&line);
-    struct text more = next_word(&line);
+    struct weir_text word = next_word(&line);
+    struct weir_text more = next_word(&line);
     (void)snprintf(expected, sizeof expected, "%s, a whole number below 2^63", what);
     if (!parse_integer(word, out) || *out < 0) {
         return found(error, word, expected);
@@ -100,9 +101,10 @@ int replay_number_parse(struct text line, const char *what, int64_t *out, struct
     return 0;
 }
 
-int replay_request_parse(struct text line, struct replay_request *out, struct weir_error *error)
+int replay_request_parse(struct weir_text line, struct replay_request *out,
+                         struct weir_error *error)
 {
-    struct text command = next_word(&line);
+    struct weir_text command = next_word(&line);
     if (!text_equal(command, TEXT("request"))) {
         return found(error, command, "'request CLIENT TIMESTAMP'");
     }
@@ -114,15 +116,15 @@ int replay_request_parse(struct text line, struct replay_request *out, struct we
         return fail(error, WEIR_EINVAL, "found a client of %zu bytes, expected at most %d",
                     out->client.len, WEIR_KEY_MAX);
     }
-    struct text time = next_word(&line);
+    struct weir_text time = next_word(&line);
     if (!parse_integer(time, &out->time)) {
         return found(error, time, "a timestamp, a 64-bit integer");
     }
-    struct text cost = next_word(&line);
+    struct weir_text cost = next_word(&line);
     out->cost = 1;
     if (cost.len > 0 && (!text_to_u64(cost, &out->cost) || out->cost == 0)) {
         return found(error, cost, "a cost, a whole number from 1 up");
     }
-    struct text more = next_word(&line);
+    struct weir_text more = next_word(&line);
     return more.len > 0 ? found(error, more, "the end of the line") : 0;
 }

@@ -43,20 +43,22 @@ enum replay_outcome {
  * bytes follow them. The caller drops *used bytes, also after REPLAY_MORE: a line that is too
  * long is not kept until it ends.
  */
-enum replay_outcome replay_reader_next(struct replay_reader *r, struct text bytes, bool end,
-                                       size_t *used, struct text *line);
+enum replay_outcome replay_reader_next(struct replay_reader *r, struct weir_text bytes, bool end,
+                                       size_t *used, struct weir_text *line);
 
 struct replay_request {
-    struct text client; /* 1 to WEIR_KEY_MAX bytes, inside the line */
+    struct weir_text client; /* 1 to WEIR_KEY_MAX bytes, inside the line */
     int64_t time;
     uint64_t cost; /* 1 unless the line says otherwise */
 };
 
 /* Returns true if the line has nothing but blanks and tabs. */
-bool replay_line_is_blank(struct text line);
+bool replay_line_is_blank(struct weir_text line);
 
 /* Both return 0, or WEIR_EINVAL with "found ..., expected ..."; then *out is undefined. */
-int replay_number_parse(struct text line, const char *what, int64_t *out, struct weir_error *error);
-int replay_request_parse(struct text line, struct replay_request *out, struct weir_error *error);
+int replay_number_parse(struct weir_text line, const char *what, int64_t *out,
+                        struct weir_error *error);
+int replay_request_parse(struct weir_text line, struct replay_request *out,
+                         struct weir_error *error);
 
 #endif

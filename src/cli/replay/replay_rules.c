@@ -131,7 +131,7 @@ static int decide_event(struct trace *t, struct weir_error *error)
 }
 
 /* Decides one line. Returns 0, or an exit code if the replay cannot go on. */
-static int take_line(void *arg, int outcome, struct text line)
+static int take_line(void *arg, int outcome, struct weir_text line)
 {
     struct trace *t = arg;
     struct weir_error error;

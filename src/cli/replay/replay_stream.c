@@ -69,7 +69,7 @@ enum { CAPACITY, WINDOW, REQUESTS, HEAD };
 static int read_head_line(struct replay *r, const char *what, int64_t *number)
 {
     struct weir_error error;
-    struct text line;
+    struct weir_text line;
     int outcome = replay_input_next(&r->input, &line, &error);
     if (outcome < 0) {
         return cli_fail(&cli_replay, "%s", error.text);
@@ -178,7 +178,7 @@ static void refuse_blanks(struct stream *s)
     }
 }
 
-static void take_request(struct stream *s, struct text line)
+static void take_request(struct stream *s, struct weir_text line)
 {
     struct replay_request request;
     struct weir_error error;
@@ -194,7 +194,7 @@ static void take_request(struct stream *s, struct text line)
     }
 }
 
-static int take_line(void *arg, int outcome, struct text line)
+static int take_line(void *arg, int outcome, struct weir_text line)
 {
     struct stream *s = arg;
     struct weir_error error;

@@ -28,19 +28,19 @@ static void skip_space(struct scan *s)
 }
 
 /* Reads from after the opening quote to after the closing one. Returns the text between them. */
-static struct text scan_string(struct scan *s)
+static struct weir_text scan_string(struct scan *s)
 {
     const char *begin = s->at;
     while (s->at < s->end && *s->at != '"') {
         s->at += *s->at == '\\' && s->end - s->at > 1 ? 2 : 1;
     }
-    struct text inside = {begin, (size_t)(s->at - begin)};
+    struct weir_text inside = {begin, (size_t)(s->at - begin)};
     s->at += s->at < s->end;
     return inside;
 }
 
 /* Reads a value, up to the comma or brace after it. */
-static struct text scan_value(struct scan *s)
+static struct weir_text scan_value(struct scan *s)
 {
     const char *begin = s->at;
     int depth = 0;
@@ -51,14 +51,14 @@ static struct text scan_value(struct scan *s)
             (void)scan_string(s);
         }
     }
-    return text_trim((struct text){begin, (size_t)(s->at - begin)});
+    return text_trim((struct weir_text){begin, (size_t)(s->at - begin)});
 }
 
 /*
  * Returns the text of a member's value in a line that is a JSON object; empty if its name is
  * written with escapes.
  */
-static struct text find_member(struct text line, const char *name)
+static struct weir_text find_member(struct weir_text line, const char *name)
 {
     struct scan s = {line.at, line.at + line.len};
     skip_space(&s);
@@ -66,10 +66,10 @@ static struct text find_member(struct text line, const char *name)
         s.at++; /* the opening brace, or a comma */
         skip_space(&s);
         s.at += s.at < s.end; /* the quote */
-        struct text found = scan_string(&s);
+        struct weir_text found = scan_string(&s);
         skip_space(&s);
         s.at += s.at < s.end; /* the colon */
-        struct text value = scan_value(&s);
+        struct weir_text value = scan_value(&s);
         if (text_is(found, name)) {
             return value;
         }
@@ -89,7 +89,7 @@ static const char *unit_name(uint64_t unit_ns)
     return unit->name;
 }
 
-static bool is_plain_number(struct text text)
+static bool is_plain_number(struct weir_text text)
 {
     for (size_t i = 0; i < text.len; i++) {
         if (text.at[i] != '.' && (text.at[i] < '0' || text.at[i] > '9')) {
@@ -100,17 +100,17 @@ static bool is_plain_number(struct text text)
 }
 
 /* Reads the time. The number followed by its unit is parsed as a duration, which is exact. */
-static int read_time(const json_t *value, struct text line, uint64_t unit_ns, uint64_t *time_ns,
-                     struct weir_error *error)
+static int read_time(const json_t *value, struct weir_text line, uint64_t unit_ns,
+                     uint64_t *time_ns, struct weir_error *error)
 {
     char quoted[QUOTE_MAX];
     char number[64];
     if (value == NULL) {
         return fail(error, WEIR_EINVAL, "found no \"time\", expected one");
     }
-    struct text text = find_member(line, "time");
+    struct weir_text text = find_member(line, "time");
     if (json_is_string(value)) {
-        text = (struct text){json_string_value(value), json_string_length(value)};
+        text = (struct weir_text){json_string_value(value), json_string_length(value)};
     }
     if (!is_plain_number(text) ||
         (size_t)snprintf(number, sizeof number, "%.*s%s", TEXT_ARGS(text), unit_name(unit_ns)) >=
@@ -126,7 +126,7 @@ static int read_time(const json_t *value, struct text line, uint64_t unit_ns, ui
 
 /* ---- the rest ---- */
 
-static int read_cost(const json_t *value, struct text line, uint64_t *cost,
+static int read_cost(const json_t *value, struct weir_text line, uint64_t *cost,
                      struct weir_error *error)
 {
     char quoted[QUOTE_MAX];
@@ -142,7 +142,7 @@ static int read_cost(const json_t *value, struct text line, uint64_t *cost,
     return 0;
 }
 
-static int refuse_attribute(const char *name, struct text line, struct weir_error *error)
+static int refuse_attribute(const char *name, struct weir_text line, struct weir_error *error)
 {
     char quoted[QUOTE_MAX];
     char as[QUOTE_MAX];
@@ -151,7 +151,7 @@ static int refuse_attribute(const char *name, struct text line, struct weir_erro
 }
 
 static int add_attribute(struct replay_event *e, const char *name, const json_t *value,
-                         struct text line, struct weir_error *error)
+                         struct weir_text line, struct weir_error *error)
 {
     size_t i = e->attributes_count;
     if (i == WEIR_RULES_ATTRIBUTES_MAX) {
@@ -175,7 +175,7 @@ static int add_attribute(struct replay_event *e, const char *name, const json_t 
     return 0;
 }
 
-static int read_attributes(struct replay_event *e, struct text line, struct weir_error *error)
+static int read_attributes(struct replay_event *e, struct weir_text line, struct weir_error *error)
 {
     const char *name;
     json_t *value;
@@ -205,7 +205,7 @@ static int refuse_json(json_error_t *why, struct weir_error *error)
                 why->text, why->position);
 }
 
-int replay_event_parse(struct replay_event *e, struct text line, uint64_t unit_ns,
+int replay_event_parse(struct replay_event *e, struct weir_text line, uint64_t unit_ns,
                        struct weir_error *error)
 {
     json_error_t why;

@@ -37,7 +37,7 @@ struct replay_event {
  * Parses a line. Returns 0, and then the caller calls replay_event_finish(); or WEIR_EINVAL with
  * "found ..., expected ...".
  */
-int replay_event_parse(struct replay_event *e, struct text line, uint64_t unit_ns,
+int replay_event_parse(struct replay_event *e, struct weir_text line, uint64_t unit_ns,
                        struct weir_error *error);
 void replay_event_finish(struct replay_event *e);
 

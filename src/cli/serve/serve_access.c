@@ -11,7 +11,7 @@
  * file.
  */
 static int choose(struct serve_settings *s, enum role role, const struct config *config,
-                  struct text of_file)
+                  struct weir_text of_file)
 {
     if (s->secrets.file[role] != NULL) {
         s->secrets.text[role] = NULL;

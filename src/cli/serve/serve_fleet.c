@@ -60,7 +60,8 @@ static bool take_file(const struct serve_settings *s, struct weir_fleet_options 
     bool good = true;
     (void)config_read(&config, s->config, &problems);
     for (size_t i = 0; i < ROWS; i++) {
-        struct text from = *(const struct text *)((const char *)&config.store + rows[i].from);
+        struct weir_text from =
+            *(const struct weir_text *)((const char *)&config.store + rows[i].from);
         if (from.len > 0) {
             *option_at(o, i) =
                 rows[i].path ? config_beside(&config, from) : strndup(from.at, from.len);

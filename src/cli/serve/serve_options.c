@@ -216,7 +216,7 @@ int serve_join_config(struct serve_settings *s)
 
 /* ---- misspelt variables ---- */
 
-static void check_variable(struct text name)
+static void check_variable(struct weir_text name)
 {
     struct suggestion s = suggest_begin(text_after(name, strlen("WEIR_")));
     for (size_t row = 0; row < OPTIONS; row++) {
@@ -232,14 +232,15 @@ void serve_check_environment(void)
 {
     for (char **entry = environ; *entry != NULL; entry++) {
         if (strncmp(*entry, "WEIR_", strlen("WEIR_")) == 0) {
-            check_variable((struct text){*entry, strcspn(*entry, "=")});
+            check_variable((struct weir_text){*entry, strcspn(*entry, "=")});
         }
     }
 }
 
 /* ---- the rule file ---- */
 
-static int take_address(struct serve_settings *s, enum server_protocol protocol, struct text from)
+static int take_address(struct serve_settings *s, enum server_protocol protocol,
+                        struct weir_text from)
 {
     static const char *const settings[PROTOCOLS] = {"server.resp", "server.http", "server.grpc",
                                                     "server.admin", "server.metrics"};
@@ -290,8 +291,8 @@ int serve_take_file(const struct weir_rules *rules, struct serve_settings *s)
     if (s->server.socket_group == NULL && from->socket_group.len > 0) {
         s->server.socket_group = from->socket_group.at; /* followed by a NUL byte */
     }
-    const struct text listen[PROTOCOLS] = {from->resp, from->http, from->grpc, from->admin,
-                                           from->metrics};
+    const struct weir_text listen[PROTOCOLS] = {from->resp, from->http, from->grpc, from->admin,
+                                                from->metrics};
     int code = take_trusted(s, from);
     for (int i = 0; code == CLI_OK && i < PROTOCOLS; i++) {
         code = take_address(s, (enum server_protocol)i, listen[i]);

@@ -59,7 +59,8 @@ static void tell_misspelt(void *arg, const char *name, size_t name_len, const ch
     static struct log_limit limit = {.every_ns = 60 * WEIR_SECOND};
     (void)arg;
     LOG_LIMITED(&limit, LEVEL_WARNING, "a request has an attribute that no rule uses",
-                LOG_TEXT("found", ((struct text){name, name_len})), LOG_STRING("expected", meant));
+                LOG_TEXT("found", ((struct weir_text){name, name_len})),
+                LOG_STRING("expected", meant));
 }
 
 int serve_open_rules(const struct serve_settings *settings, struct weir_fleet *fleet,

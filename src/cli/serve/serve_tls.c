@@ -7,8 +7,8 @@
 /* ---- files ---- */
 
 /* Returns the path that was given, otherwise that of the rule file, in *memory; NULL if none. */
-static const char *choose_path(const char *given, const struct config *config, struct text of_file,
-                               char **memory, bool *failed)
+static const char *choose_path(const char *given, const struct config *config,
+                               struct weir_text of_file, char **memory, bool *failed)
 {
     if (given != NULL || of_file.len == 0) {
         return given;
@@ -39,7 +39,7 @@ static int choose_files(const struct config *from, struct serve_settings *s)
 
 /* ---- lists ---- */
 
-static int choose_listener(struct text name, struct serve_settings *s)
+static int choose_listener(struct weir_text name, struct serve_settings *s)
 {
     unsigned i = 0;
     while (i < PROTOCOLS && !text_is(name, protocol_of(i)->name)) {
@@ -57,7 +57,7 @@ static int choose_listener(struct text name, struct serve_settings *s)
 
 static int choose_listeners(const struct server_tls_config *file, struct serve_settings *s)
 {
-    struct text rest = text_of(s->tls.listeners != NULL ? s->tls.listeners : "");
+    struct weir_text rest = text_of(s->tls.listeners != NULL ? s->tls.listeners : "");
     int code = CLI_OK;
     bool all = s->tls.listeners == NULL && file->listeners.count == 0;
     for (unsigned i = 0; i < PROTOCOLS; i++) {
@@ -76,7 +76,7 @@ static int choose_listeners(const struct server_tls_config *file, struct serve_s
 static int choose_names(struct serve_settings *s, enum role role, const struct texts *file)
 {
     struct texts *names = &s->tls.given[role];
-    struct text rest = text_of(s->tls.names[role] != NULL ? s->tls.names[role] : "");
+    struct weir_text rest = text_of(s->tls.names[role] != NULL ? s->tls.names[role] : "");
     if (s->tls.names[role] == NULL) {
         s->server.tls.names[role] = file;
         return CLI_OK;
@@ -86,7 +86,7 @@ static int choose_names(struct serve_settings *s, enum role role, const struct t
         return cli_fail(&cli_serve, "out of memory for names");
     }
     while (rest.len > 0) {
-        struct text name = text_trim(text_cut(&rest, ','));
+        struct weir_text name = text_trim(text_cut(&rest, ','));
         names->at[names->count] = name;
         names->count += name.len > 0;
     }

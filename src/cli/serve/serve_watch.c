@@ -84,7 +84,7 @@ static void mix_content(void *arg, const struct source_file *file)
 {
     struct arena arena = ARENA_INIT;
     struct weir_error error;
-    struct text text = {"", 0};
+    struct weir_text text = {"", 0};
     struct hash bytes = {0, 0};
     bool there = file_read(&arena, file->path, FILE_BYTES_MAX, &text, &error) == 0;
     if (there) {

@@ -30,8 +30,8 @@ static int read_list(const struct cli_value *value, const char *what,
 {
     for (const char *at = value->text, *end; at != NULL; at = end != NULL ? end + 1 : NULL) {
         end = strchr(at, ',');
-        struct text word =
-            text_trim((struct text){at, end != NULL ? (size_t)(end - at) : strlen(at)});
+        struct weir_text word =
+            text_trim((struct weir_text){at, end != NULL ? (size_t)(end - at) : strlen(at)});
         struct suggestion s = suggest_begin(word);
         bool found = false;
         for (size_t i = 0; name_of(i) != NULL; i++) {
@@ -100,7 +100,7 @@ static int read_attribute(const struct cli_value *value, void *to)
 
 static int read_out(const struct cli_value *value, void *to)
 {
-    struct text path = text_of(value->text);
+    struct weir_text path = text_of(value->text);
     return text_ends(path, ".svg") || text_ends(path, ".html")
                ? cli_read_text(value, to)
                : cli_expected(value, "FILE.svg or FILE.html");

@@ -65,12 +65,12 @@ struct sim_traffic {
      * by a whole number of weeks, or is 0 if a week is not a whole number of periods.
      */
     uint64_t base_ns;
-    __int128 first_ns;  /* the first request's time as the trace gives it */
-    bool come_back;     /* a denied client asks again after its retry time */
-    bool costs;         /* some requests have a cost other than 1 */
-    struct text *names; /* names of a trace's clients; NULL: clients are numbered */
+    __int128 first_ns;       /* the first request's time as the trace gives it */
+    bool come_back;          /* a denied client asks again after its retry time */
+    bool costs;              /* some requests have a cost other than 1 */
+    struct weir_text *names; /* names of a trace's clients; NULL: clients are numbered */
     /* JSON lines, indexed by the requests' turns; NULL: the trace has no attributes. */
-    struct text *events;
+    struct weir_text *events;
     struct arena memory; /* of names and events, as the trace has them */
     char *title;         /* memory that `about` points to, if the trace has a title */
 };

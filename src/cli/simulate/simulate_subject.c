@@ -144,14 +144,14 @@ static size_t put_attribute(struct weir_rules_attribute *with, size_t count,
 }
 
 /* Who asks which question of a rule file. */
-struct rules_ask {
+struct subject_ask {
     struct sim_subject *subject;
     const struct sim_traffic *traffic; /* NULL: no trace and no shape yet */
     const struct sim_request *request;
     int mode;
 };
 
-static int ask_with(const struct rules_ask *ask, const struct weir_rules_attribute *with,
+static int ask_with(const struct subject_ask *ask, const struct weir_rules_attribute *with,
                     size_t count, struct weir_rules_answer *answer, struct weir_error *error)
 {
     struct weir_rules_question q = {.attributes = with,
@@ -163,7 +163,7 @@ static int ask_with(const struct rules_ask *ask, const struct weir_rules_attribu
                              error);
 }
 
-static int ask_as_person(const struct rules_ask *ask, struct weir_rules_answer *answer,
+static int ask_as_person(const struct subject_ask *ask, struct weir_rules_answer *answer,
                          struct weir_error *error)
 {
     const struct sim_plan *plan = ask->subject->plan;
@@ -189,7 +189,7 @@ static int ask_as_person(const struct rules_ask *ask, struct weir_rules_answer *
 }
 
 /* Asks with the attributes of the request's line in the trace, and no others. */
-static int ask_as_event(const struct rules_ask *ask, struct weir_rules_answer *answer,
+static int ask_as_event(const struct subject_ask *ask, struct weir_rules_answer *answer,
                         struct weir_error *error)
 {
     struct replay_event event;
@@ -202,7 +202,7 @@ static int ask_as_event(const struct rules_ask *ask, struct weir_rules_answer *a
     return e;
 }
 
-static int ask_rules(const struct rules_ask *ask, struct weir_rules_answer *answer,
+static int ask_rules(const struct subject_ask *ask, struct weir_rules_answer *answer,
                      struct weir_error *error)
 {
     bool event = ask->traffic != NULL && ask->traffic->events != NULL;
@@ -249,7 +249,7 @@ int sim_subject_ask(struct sim_subject *subject, const struct sim_traffic *traff
         return e == 0 ? 0 : fail(error, e, "%s", weir_strerror(e));
     }
     struct weir_rules_answer a;
-    struct rules_ask ask = {subject, traffic, request, WEIR_CHECK};
+    struct subject_ask ask = {subject, traffic, request, WEIR_CHECK};
     int e = ask_rules(&ask, &a, error);
     if (e == 0) {
         note_binding(subject, &a, request->cost);
@@ -283,7 +283,7 @@ int sim_rules_rate(const struct sim_plan *plan, const struct sim_traffic *trace,
     if (e != 0) {
         return e;
     }
-    e = ask_rules(&(struct rules_ask){&s, trace, &first, WEIR_PEEK}, &a, error);
+    e = ask_rules(&(struct subject_ask){&s, trace, &first, WEIR_PEEK}, &a, error);
     if (e == 0 && weir_rules_limits(s.rules, take_rate, &(struct wanted){&a, rate}) != 1) {
         e = fail(error, WEIR_EINVAL,
                  "%s: no limit applies to the first request; give --rate, or another --path",

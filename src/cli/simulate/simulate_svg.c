@@ -37,10 +37,10 @@ void sim_xml_text(FILE *out, const char *text)
 {
     static const char special[] = "&<>\"";
     static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
-    struct text rest = text_of(text);
+    struct weir_text rest = text_of(text);
     while (rest.len > 0) {
         bool visible;
-        struct text c = utf8_take(&rest, &visible);
+        struct weir_text c = utf8_take(&rest, &visible);
         const char *at = visible && c.len == 1 ? strchr(special, c.at[0]) : NULL;
         if (at != NULL) {
             (void)fputs(names[at - special], out);

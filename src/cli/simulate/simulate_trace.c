@@ -27,24 +27,24 @@
 #define BLOCK_BYTES (1u << 20)
 #define COST_MAX UINT64_C(1000000000)
 
-struct line {
-    struct text name;
-    struct text event; /* len 0: a request without attributes */
+struct trace_line {
+    struct weir_text name;
+    struct weir_text event; /* len 0: a request without attributes */
     __int128 time_ns;
     uint64_t cost;
 };
 
-struct trace {
+struct trace_file {
     const struct sim_plan *plan;
     struct sim_traffic *out;
-    struct line *lines;
+    struct trace_line *lines;
     size_t count;
     uint64_t bytes; /* of all names and events */
     unsigned numbers_seen;
 };
 
 /* Adds a request that was read. event: the line that has the attributes, or empty. */
-static int add_request(struct trace *t, struct line *line, struct text event,
+static int add_request(struct trace_file *t, struct trace_line *line, struct weir_text event,
                        struct weir_error *error)
 {
     if (line->cost > COST_MAX) {
@@ -66,14 +66,14 @@ static int add_request(struct trace *t, struct line *line, struct text event,
     return 0;
 }
 
-static int read_request(struct trace *t, struct text text, struct weir_error *error)
+static int read_request(struct trace_file *t, struct weir_text text, struct weir_error *error)
 {
     struct replay_request request;
     int e = replay_request_parse(text, &request, error);
     if (e != 0) {
         return e;
     }
-    struct line line = {
+    struct trace_line line = {
         .name = request.client,
         .time_ns = (__int128)request.time * (__int128)t->plan->unit_ns,
         .cost = request.cost,
@@ -82,28 +82,28 @@ static int read_request(struct trace *t, struct text text, struct weir_error *er
 }
 
 /* Returns the name of the client: the first of these attributes that the event has, or "-". */
-static struct text client_of(const struct replay_event *event)
+static struct weir_text client_of(const struct replay_event *event)
 {
     static const char *const names[] = {"user", "api_key", "ip"};
     for (size_t n = 0; n < sizeof names / sizeof names[0]; n++) {
         for (size_t i = 0; i < event->attributes_count; i++) {
             const struct weir_rules_attribute *a = &event->attributes[i];
-            if (text_is((struct text){a->name, a->name_len}, names[n]) && a->value_len > 0) {
-                return (struct text){a->value, a->value_len};
+            if (text_is((struct weir_text){a->name, a->name_len}, names[n]) && a->value_len > 0) {
+                return (struct weir_text){a->value, a->value_len};
             }
         }
     }
     return TEXT("-");
 }
 
-static int read_event(struct trace *t, struct text text, struct weir_error *error)
+static int read_event(struct trace_file *t, struct weir_text text, struct weir_error *error)
 {
     struct replay_event event;
     int e = replay_event_parse(&event, text, t->plan->unit_ns, error);
     if (e != 0) {
         return e;
     }
-    struct line line = {
+    struct trace_line line = {
         .name = client_of(&event),
         .time_ns = event.time_ns,
         .cost = event.cost > 0 ? event.cost : 1,
@@ -114,7 +114,7 @@ static int read_event(struct trace *t, struct text text, struct weir_error *erro
 }
 
 /* Keeps the title. It will be printed on a terminal, so every invisible character becomes '?'. */
-static int take_title(struct trace *t, struct text title, struct weir_error *error)
+static int take_title(struct trace_file *t, struct weir_text title, struct weir_error *error)
 {
     if (title.len == 0) {
         return 0;
@@ -124,7 +124,7 @@ static int take_title(struct trace *t, struct text title, struct weir_error *err
         return fail(error, WEIR_ENOMEM, "out of memory");
     }
     t->out->about = t->out->title;
-    struct text rest = text_of(t->out->title);
+    struct weir_text rest = text_of(t->out->title);
     for (char *at = t->out->title; rest.len > 0;) {
         bool visible;
         size_t n = utf8_take(&rest, &visible).len;
@@ -134,7 +134,8 @@ static int take_title(struct trace *t, struct text title, struct weir_error *err
     return 0;
 }
 
-static int read_line(struct trace *t, uint64_t number, struct text text, struct weir_error *error)
+static int read_line(struct trace_file *t, uint64_t number, struct weir_text text,
+                     struct weir_error *error)
 {
     int64_t ignored;
     text = text_trim(text);
@@ -158,9 +159,9 @@ static int read_line(struct trace *t, uint64_t number, struct text text, struct 
     return event ? read_event(t, text, error) : read_request(t, text, error);
 }
 
-static int read_lines(struct trace *t, struct replay_input *in, struct weir_error *error)
+static int read_lines(struct trace_file *t, struct replay_input *in, struct weir_error *error)
 {
-    struct text line;
+    struct weir_text line;
     for (;;) {
         struct weir_error what;
         int e = replay_input_next(in, &line, error);
@@ -179,18 +180,18 @@ static int read_lines(struct trace *t, struct replay_input *in, struct weir_erro
 
 static int by_name(const void *a, const void *b)
 {
-    const struct line *x = *(const struct line *const *)a;
-    const struct line *y = *(const struct line *const *)b;
+    const struct trace_line *x = *(const struct trace_line *const *)a;
+    const struct trace_line *y = *(const struct trace_line *const *)b;
     size_t shorter = x->name.len < y->name.len ? x->name.len : y->name.len;
     int order = memcmp(x->name.at, y->name.at, shorter);
     return order != 0 ? order : (x->name.len > y->name.len) - (x->name.len < y->name.len);
 }
 
 /* Numbers the clients in the order of their names. */
-static int number_clients(const struct trace *t)
+static int number_clients(const struct trace_file *t)
 {
     struct sim_traffic *out = t->out;
-    const struct line **sorted = malloc(t->count * sizeof *sorted);
+    const struct trace_line **sorted = malloc(t->count * sizeof *sorted);
     out->names = malloc(t->count * sizeof *out->names);
     if (sorted == NULL || out->names == NULL) {
         free((void *)sorted);
@@ -211,7 +212,7 @@ static int number_clients(const struct trace *t)
 }
 
 /* Sets the requests' times, relative to the earliest one, and costs. Returns 0 or WEIR_EINVAL. */
-static int take_times(const struct trace *t, struct weir_error *error)
+static int take_times(const struct trace_file *t, struct weir_error *error)
 {
     struct sim_traffic *out = t->out;
     __int128 last = t->lines[0].time_ns;
@@ -234,9 +235,9 @@ static int take_times(const struct trace *t, struct weir_error *error)
     return 0;
 }
 
-static int take_events(const struct trace *t)
+static int take_events(const struct trace_file *t)
 {
-    struct text *events = malloc(t->count * sizeof *events);
+    struct weir_text *events = malloc(t->count * sizeof *events);
     if (events == NULL) {
         return WEIR_ENOMEM;
     }
@@ -247,7 +248,7 @@ static int take_events(const struct trace *t)
     return 0;
 }
 
-static int fill(struct trace *t, struct weir_error *error)
+static int fill(struct trace_file *t, struct weir_error *error)
 {
     if (t->count == 0) {
         return fail(error, WEIR_EINVAL,
@@ -294,7 +295,7 @@ static const char *last_part(const char *path)
 
 int sim_trace_read(const struct sim_plan *plan, struct sim_traffic *out, struct weir_error *error)
 {
-    struct trace t = {.plan = plan, .out = out};
+    struct trace_file t = {.plan = plan, .out = out};
     struct replay_input in;
     bool standard = strcmp(plan->trace, "-") == 0;
     *out = (struct sim_traffic){.name = standard ? "trace" : last_part(plan->trace),

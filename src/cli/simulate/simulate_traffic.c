@@ -37,14 +37,14 @@ static uint64_t requests_in(const struct sim_plan *plan, unsigned periods)
 }
 
 /* Many requests, evenly spaced over a part of a period, again and again. */
-struct crowd {
+struct traffic_crowd {
     unsigned at;    /* when the first one begins, in percent of a period */
     unsigned width; /* in percent of a period */
     unsigned every; /* periods from one crowd to the next */
     unsigned holds; /* requests, in periods of the load; 0: no crowd */
 };
 
-static void add_crowds(struct maker *m, const struct crowd *c)
+static void add_crowds(struct maker *m, const struct traffic_crowd *c)
 {
     uint64_t period = m->plan->rate.period_ns;
     uint64_t width = mul_div(period, c->width, 100);
@@ -96,7 +96,7 @@ static const struct shape {
     const char *name;
     const char *about;
     void (*make)(struct maker *m); /* NULL: only crowds */
-    struct crowd crowds[CROWDS];
+    struct traffic_crowd crowds[CROWDS];
     bool come_back;
 } shapes[] = {
     {"steady", "evenly spaced requests", .make = steady},

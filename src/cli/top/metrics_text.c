@@ -5,7 +5,7 @@
 
 #define NUMBER_MAX 64
 
-static bool read_number(struct text text, double *out)
+static bool read_number(struct weir_text text, double *out)
 {
     char copy[NUMBER_MAX];
     char *end;
@@ -22,9 +22,9 @@ static bool read_number(struct text text, double *out)
  * Takes `name="value"` and a comma from *rest. Returns false at the end, or if it is not a
  * label.
  */
-static bool next_label(struct text *rest, struct text *name, struct text *value)
+static bool next_label(struct weir_text *rest, struct weir_text *name, struct weir_text *value)
 {
-    struct text quoted = *rest;
+    struct weir_text quoted = *rest;
     *name = text_trim(text_cut(&quoted, '='));
     size_t n = 1;
     while (n < quoted.len && quoted.at[n] != '"') {
@@ -33,20 +33,20 @@ static bool next_label(struct text *rest, struct text *name, struct text *value)
     if (n >= quoted.len || quoted.at[0] != '"') {
         return false;
     }
-    *value = (struct text){quoted.at + 1, n - 1};
+    *value = (struct weir_text){quoted.at + 1, n - 1};
     *rest = text_after(quoted, n + 1);
     *rest = text_after(*rest, text_starts(*rest, ","));
     return true;
 }
 
-static bool read_line(struct text line, struct metric *m)
+static bool read_line(struct weir_text line, struct metric_sample *m)
 {
     m->name = text_before(text_before(line, '{'), ' ');
-    m->labels = (struct text){"", 0};
-    struct text rest = text_after(line, m->name.len);
+    m->labels = (struct weir_text){"", 0};
+    struct weir_text rest = text_after(line, m->name.len);
     if (text_starts(rest, "{")) {
-        struct text name;
-        struct text value;
+        struct weir_text name;
+        struct weir_text value;
         rest = text_after(rest, 1);
         m->labels.at = rest.at;
         while (next_label(&rest, &name, &value)) {
@@ -57,7 +57,7 @@ static bool read_line(struct text line, struct metric *m)
     return m->name.len > 0 && line.at[0] != '#' && read_number(text_trim(rest), &m->value);
 }
 
-bool metric_next(struct text *rest, struct metric *metric)
+bool metric_next(struct weir_text *rest, struct metric_sample *metric)
 {
     while (rest->len > 0) {
         if (read_line(text_cut(rest, '\n'), metric)) {
@@ -67,10 +67,10 @@ bool metric_next(struct text *rest, struct metric *metric)
     return false;
 }
 
-bool metric_label(const struct metric *metric, const char *name, struct text *value)
+bool metric_label(const struct metric_sample *metric, const char *name, struct weir_text *value)
 {
-    struct text rest = metric->labels;
-    struct text found;
+    struct weir_text rest = metric->labels;
+    struct weir_text found;
     while (next_label(&rest, &found, value)) {
         if (text_is(found, name)) {
             return true;
@@ -90,9 +90,9 @@ void metric_histogram_put(struct metric_histogram *h, double bound, double total
     }
 }
 
-void metric_histogram_read(struct metric_histogram *h, const struct metric *metric)
+void metric_histogram_read(struct metric_histogram *h, const struct metric_sample *metric)
 {
-    struct text text;
+    struct weir_text text;
     double bound;
     if (metric_label(metric, "le", &text) && read_number(text, &bound)) {
         metric_histogram_put(h, bound, metric->value);

@@ -6,9 +6,9 @@
 
 #include "common/text.h"
 
-struct metric {
-    struct text name;
-    struct text labels; /* text between the braces; empty: none */
+struct metric_sample {
+    struct weir_text name;
+    struct weir_text labels; /* text between the braces; empty: none */
     double value;
 };
 
@@ -16,10 +16,10 @@ struct metric {
  * Takes the next sample from *rest. Comments and lines that cannot be read are skipped. Returns
  * false at the end.
  */
-bool metric_next(struct text *rest, struct metric *metric);
+bool metric_next(struct weir_text *rest, struct metric_sample *metric);
 
 /* Finds the value of a label, with its escapes as written. Returns false if there is none. */
-bool metric_label(const struct metric *metric, const char *name, struct text *value);
+bool metric_label(const struct metric_sample *metric, const char *name, struct weir_text *value);
 
 /* ---- histograms ---- */
 
@@ -35,7 +35,7 @@ struct metric_histogram {
 void metric_histogram_put(struct metric_histogram *h, double bound, double total);
 
 /* Appends the bucket of a sample whose label `le` is the bound. Other samples are ignored. */
-void metric_histogram_read(struct metric_histogram *h, const struct metric *metric);
+void metric_histogram_read(struct metric_histogram *h, const struct metric_sample *metric);
 
 /*
  * Returns the value below which a share (0 to 1) of the values between two samples lies,

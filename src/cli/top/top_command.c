@@ -66,7 +66,7 @@ static int watch_once(const struct admin_client *client, const struct top_argume
 
 /* ---- on a terminal ---- */
 
-struct watch {
+struct top_watch {
     struct admin_client *client;
     struct top_sample last;
     json_t *report;    /* NULL: none yet */
@@ -74,7 +74,7 @@ struct watch {
     struct buffer why; /* why the last sample failed; empty: it did not */
 };
 
-static bool paint(const struct watch *w)
+static bool paint(const struct top_watch *w)
 {
     unsigned width;
     unsigned rows;
@@ -101,7 +101,7 @@ static bool paint(const struct watch *w)
  * Takes a sample. If that fails, the last report stays on the screen with the reason, because
  * the server may come back.
  */
-static void look(struct watch *w)
+static void look(struct top_watch *w)
 {
     struct top_sample now;
     buffer_take(&w->why, buffer_len(&w->why));
@@ -115,7 +115,7 @@ static void look(struct watch *w)
 }
 
 /* Runs until the user or a signal ends it. */
-static void watch(struct watch *w, uint64_t interval_ms)
+static void watch(struct top_watch *w, uint64_t interval_ms)
 {
     uint64_t next_ms = clock_monotonic_ns() / WEIR_MILLISECOND + interval_ms;
     bool good = paint(w);
@@ -136,7 +136,7 @@ static void watch(struct watch *w, uint64_t interval_ms)
 static int watch_terminal(struct admin_client *client, const struct top_arguments *asked,
                           struct top_sample *first)
 {
-    struct watch w = {.client = client, .last = *first, .minutes = asked->minutes};
+    struct top_watch w = {.client = client, .last = *first, .minutes = asked->minutes};
     struct top_sample none = {.at_ms = 0};
     *first = none;
     buffer_init(&w.why, TOP_OUTPUT_MAX);

@@ -37,7 +37,7 @@ int top_sample_take(const struct admin_client *client, int minutes, struct top_s
 void top_sample_finish(struct top_sample *sample);
 
 /* Reads the durations and the store from a text of metrics. */
-void top_sample_read_metrics(struct top_sample *sample, struct text metrics);
+void top_sample_read_metrics(struct top_sample *sample, struct weir_text metrics);
 
 /*
  * Returns a report, which the caller owns; NULL: out of memory. If `before` is an empty sample,
@@ -56,7 +56,7 @@ json_t *top_quantile(const struct metric_histogram *before, const struct metric_
 
 /* ---- top_store.c ---- */
 
-void top_store_read(struct top_sample *sample, const struct metric *m);
+void top_store_read(struct top_sample *sample, const struct metric_sample *m);
 /*
  * Returns the report of the store; null: there is no fleet. `degraded`: degraded decisions of
  * all limits per second.

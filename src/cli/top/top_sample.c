@@ -3,9 +3,9 @@
 
 /* ---- durations ---- */
 
-static void read_duration(struct top_sample *sample, const struct metric *m)
+static void read_duration(struct top_sample *sample, const struct metric_sample *m)
 {
-    struct text listener;
+    struct weir_text listener;
     for (unsigned i = 0; metric_label(m, "listener", &listener) && i < PROTOCOLS; i++) {
         if (text_is(listener, protocol_of(i)->name)) {
             metric_histogram_read(&sample->took[i], m);
@@ -13,9 +13,9 @@ static void read_duration(struct top_sample *sample, const struct metric *m)
     }
 }
 
-void top_sample_read_metrics(struct top_sample *sample, struct text metrics)
+void top_sample_read_metrics(struct top_sample *sample, struct weir_text metrics)
 {
-    struct metric m;
+    struct metric_sample m;
     while (metric_next(&metrics, &m)) {
         if (text_is(m.name, "weir_decision_duration_seconds_bucket")) {
             read_duration(sample, &m);

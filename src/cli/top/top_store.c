@@ -29,9 +29,9 @@ static json_t *store_of(struct top_sample *sample)
     return sample->store;
 }
 
-static void put_breaker(json_t *store, const struct metric *m)
+static void put_breaker(json_t *store, const struct metric_sample *m)
 {
-    struct text endpoint;
+    struct weir_text endpoint;
     char name[512];
     json_t *breakers = json_object_get(store, "breakers_open");
     if (metric_label(m, "endpoint", &endpoint) && endpoint.len < sizeof name) {
@@ -41,7 +41,7 @@ static void put_breaker(json_t *store, const struct metric *m)
     }
 }
 
-void top_store_read(struct top_sample *sample, const struct metric *m)
+void top_store_read(struct top_sample *sample, const struct metric_sample *m)
 {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         if (text_is(m->name, rows[i].metric)) {

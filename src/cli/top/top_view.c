@@ -168,8 +168,8 @@ static void put_head(const json_t *report, const char *address, unsigned width, 
 static void grid_put_member(struct grid *g, const json_t *object, const char *name)
 {
     const json_t *value = json_object_get(object, name);
-    grid_put(g, (struct text){json_string_value(value) != NULL ? json_string_value(value) : "",
-                              json_string_length(value)});
+    grid_put(g, (struct weir_text){json_string_value(value) != NULL ? json_string_value(value) : "",
+                                   json_string_length(value)});
 }
 
 static void grid_put_number(struct grid *g, const json_t *object, const char *name)
@@ -219,7 +219,7 @@ static double traffic(const json_t *limit)
 }
 
 /* A limit and its place in the rule file, which orders limits with the same traffic. */
-struct ranked {
+struct limit_by_traffic {
     const json_t *limit;
     double traffic;
     size_t place;
@@ -227,8 +227,8 @@ struct ranked {
 
 static int by_traffic(const void *a, const void *b)
 {
-    const struct ranked *one = a;
-    const struct ranked *two = b;
+    const struct limit_by_traffic *one = a;
+    const struct limit_by_traffic *two = b;
     if (one->traffic != two->traffic) {
         return one->traffic > two->traffic ? -1 : 1;
     }
@@ -239,10 +239,10 @@ static int by_traffic(const void *a, const void *b)
 static void fill_limits(struct grid *g, const json_t *limits, bool fleet)
 {
     size_t n = json_array_size(limits);
-    struct ranked *ranked = calloc(n + 1, sizeof *ranked);
+    struct limit_by_traffic *ranked = calloc(n + 1, sizeof *ranked);
     for (size_t i = 0; ranked != NULL && i < n; i++) {
         const json_t *limit = json_array_get(limits, i);
-        ranked[i] = (struct ranked){limit, traffic(limit), i};
+        ranked[i] = (struct limit_by_traffic){limit, traffic(limit), i};
     }
     if (ranked != NULL) {
         qsort(ranked, n, sizeof *ranked, by_traffic);

@@ -40,7 +40,7 @@ static bool write_out(struct buffer *out)
 
 /* Puts a line of the picture, cut at the width of the terminal. COLOURS: in no colour. */
 static void put_line(struct watch_view *v, struct buffer *out, unsigned width, enum colour colour,
-                     struct text line)
+                     struct weir_text line)
 {
     bool coloured = colour != COLOURS;
     buffer_put(out, text_of(coloured ? colour_begin(stdout, colour) : ""));
@@ -113,7 +113,7 @@ static bool paint_state(struct watch_view *v, const struct key_state *state, con
     return write_out(&out);
 }
 
-static bool paint_failure(struct watch_view *v, struct text why)
+static bool paint_failure(struct watch_view *v, struct weir_text why)
 {
     struct buffer out;
     buffer_init(&out, VIEW_BYTES);
@@ -125,7 +125,7 @@ static bool paint_failure(struct watch_view *v, struct text why)
 /* ---- without one ---- */
 
 /* Adds a line with the time, unless it says what the last one said. `times` may differ. */
-static bool add_line(struct watch_view *v, struct text says, const char *times)
+static bool add_line(struct watch_view *v, struct weir_text says, const char *times)
 {
     char now[DIGITS_TIME_MAX];
     struct buffer out;
@@ -161,7 +161,7 @@ bool watch_view_show(struct watch_view *v, const struct key_state *state, const 
     return v->in_place ? paint_state(v, state, reason) : add_state(v, state, reason);
 }
 
-bool watch_view_fail(struct watch_view *v, struct text why)
+bool watch_view_fail(struct watch_view *v, struct weir_text why)
 {
     return v->in_place ? paint_failure(v, why) : add_line(v, why, "");
 }

@@ -24,6 +24,6 @@ void watch_view_finish(struct watch_view *v);
 bool watch_view_show(struct watch_view *v, const struct key_state *state, const char *reason);
 
 /* Does the same with the reason for which there is no answer, which is safe for a terminal. */
-bool watch_view_fail(struct watch_view *v, struct text why);
+bool watch_view_fail(struct watch_view *v, struct weir_text why);
 
 #endif

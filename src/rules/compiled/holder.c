@@ -259,7 +259,7 @@ static int open_local(const struct holder_opening *o, struct holder *holder)
 static int open_remote(const struct holder_opening *o, struct holder *holder)
 {
     const struct limit_config *limit = o->rule->config;
-    struct text tier = o->variant->tier.len > 0 ? o->variant->tier : TEXT("");
+    struct weir_text tier = o->variant->tier.len > 0 ? o->variant->tier : TEXT("");
     struct weir_error why = {0};
     holder->ops = remote_ops(o->set->fleet);
     int e = open_at_fleet(o, &holder->remote, &why);

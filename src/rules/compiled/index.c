@@ -16,7 +16,7 @@ static inline void set_bits(const struct index *index, struct limit_list list,
     }
 }
 
-static inline void find_value(const struct index *index, unsigned attribute, struct text value,
+static inline void find_value(const struct index *index, unsigned attribute, struct weir_text value,
                               uint64_t hash, struct index_found *found)
 {
     const struct index_slot *s = find_slot(index, VALUE, attribute, value, hash);
@@ -25,7 +25,7 @@ static inline void find_value(const struct index *index, unsigned attribute, str
     }
 }
 
-void index_find_value(const struct index *index, unsigned attribute, struct text value,
+void index_find_value(const struct index *index, unsigned attribute, struct weir_text value,
                       struct index_found *found)
 {
     find_value(index, attribute, value, hash_text(index, value), found);
@@ -55,14 +55,14 @@ struct segment {
 /* The segments that a walk has reached. The last entry is reused for all that are deeper. */
 struct walk {
     const struct index *index;
-    struct text path;
+    struct weir_text path;
     struct index_found *found;
     uint32_t known;
     struct segment segments[INDEX_DEPTH + 1];
 };
 
 /* Returns eight bytes from `at` on, with 0 for those after the end. The path has at least eight. */
-static inline uint64_t load_within(struct text path, size_t at)
+static inline uint64_t load_within(struct weir_text path, size_t at)
 {
     size_t from = min_u64(at, path.len - WORD);
     size_t beyond = at - from;
@@ -88,7 +88,7 @@ static inline size_t slash_in(uint64_t word)
 
 static void cut_long(const struct walk *w, struct segment *s)
 {
-    struct text segment = text_before(text_after(w->path, s->at), '/');
+    struct weir_text segment = text_before(text_after(w->path, s->at), '/');
     s->len = (uint32_t)segment.len;
     s->hash = hash_text(w->index, segment);
 }
@@ -130,7 +130,7 @@ static inline const struct segment *segment_at(struct walk *w, struct position p
 static void visit(struct walk *w, uint32_t number, struct position p);
 
 /* Returns the last dot and what follows it; empty if there is none. */
-static struct text extension_of(struct text segment)
+static struct weir_text extension_of(struct weir_text segment)
 {
     const char *dot = memrchr(segment.at, '.', segment.len);
     size_t before = dot != NULL ? (size_t)(dot - segment.at) : segment.len;
@@ -138,7 +138,7 @@ static struct text extension_of(struct text segment)
 }
 
 static inline void visit_child(struct walk *w, enum slot_kind kind, uint32_t number,
-                               struct text text, uint64_t hash, struct position next)
+                               struct weir_text text, uint64_t hash, struct position next)
 {
     const struct index_slot *s = find_slot(w->index, kind, number, text, hash);
     if (s != NULL) {
@@ -146,7 +146,7 @@ static inline void visit_child(struct walk *w, enum slot_kind kind, uint32_t num
     }
 }
 
-static void visit_mixed(struct walk *w, uint32_t first, struct text text, struct position next)
+static void visit_mixed(struct walk *w, uint32_t first, struct weir_text text, struct position next)
 {
     const struct link *l;
     for (uint32_t i = first; i != 0; i = l->next) {
@@ -157,9 +157,10 @@ static void visit_mixed(struct walk *w, uint32_t first, struct text text, struct
     }
 }
 
-static void visit_extension(struct walk *w, uint32_t number, struct text text, struct position next)
+static void visit_extension(struct walk *w, uint32_t number, struct weir_text text,
+                            struct position next)
 {
-    struct text extension = extension_of(text);
+    struct weir_text extension = extension_of(text);
     if (extension.len != 0) {
         visit_child(w, EXTENSION, number, extension, hash_text(w->index, extension), next);
     }
@@ -170,7 +171,7 @@ static inline struct position step(struct walk *w, uint32_t number, struct posit
 {
     const struct index_node *node = &w->index->nodes[number];
     const struct segment *s = segment_at(w, p);
-    struct text text = {w->path.at + s->at, s->len};
+    struct weir_text text = {w->path.at + s->at, s->len};
     struct position next = {p.i + 1, p.at + s->len + 1};
     if (node->literal != 0) {
         visit_child(w, LITERAL, number, text, s->hash, next);
@@ -218,7 +219,7 @@ static void visit(struct walk *w, uint32_t number, struct position p)
     }
 }
 
-static uint64_t hash_path(const struct index *index, struct text path)
+static uint64_t hash_path(const struct index *index, struct weir_text path)
 {
     if (path.len < 2 * WORD) {
         return hash_text(index, path);
@@ -232,7 +233,7 @@ static uint64_t hash_path(const struct index *index, struct text path)
     return hash_word(index, h, load_within(path, at + WORD));
 }
 
-void index_find_path(const struct index *index, struct text path, struct index_found *found)
+void index_find_path(const struct index *index, struct weir_text path, struct index_found *found)
 {
     find_value(index, INDEX_PATH, path, hash_path(index, path), found);
     if (index->has_patterns) {

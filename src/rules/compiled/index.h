@@ -19,7 +19,7 @@ struct index_entry {
     unsigned attribute; /* INDEX_PATH or any other number */
     unsigned limit;     /* below INDEX_LIMITS_MAX */
     bool wild;          /* the text is a checked path pattern with wildcards; otherwise a value */
-    struct text text;   /* copied */
+    struct weir_text text; /* copied */
 };
 
 #define INDEX_PATH 0u
@@ -49,8 +49,8 @@ static inline void index_found_set(struct index_found *found, unsigned limit)
 }
 
 /* Add every limit that matches to *found. */
-void index_find_path(const struct index *index, struct text path, struct index_found *found);
-void index_find_value(const struct index *index, unsigned attribute, struct text value,
+void index_find_path(const struct index *index, struct weir_text path, struct index_found *found);
+void index_find_value(const struct index *index, unsigned attribute, struct weir_text value,
                       struct index_found *found);
 
 #endif

@@ -26,7 +26,7 @@ static uint32_t add_node(struct index *index)
     return i;
 }
 
-static uint32_t add_bytes(struct index *index, struct text t)
+static uint32_t add_bytes(struct index *index, struct weir_text t)
 {
     uint32_t at = (uint32_t)index->used.bytes;
     memmove(index->bytes + at, t.at, t.len); /* the text may already be there */
@@ -50,7 +50,7 @@ static struct index_slot *free_slot(struct index *index, uint64_t place)
 
 /* Returns the slot of a text; a new one has found.limit == NONE. */
 static struct index_slot *add_slot(struct index *index, enum slot_kind kind, uint32_t owner,
-                                   struct text text)
+                                   struct weir_text text)
 {
     uint64_t hash = hash_text(index, text);
     const struct index_slot *known = find_slot(index, kind, owner, text, hash);
@@ -67,7 +67,7 @@ static struct index_slot *add_slot(struct index *index, enum slot_kind kind, uin
 }
 
 static uint32_t child_by_slot(struct index *index, enum slot_kind kind, uint32_t node,
-                              struct text text)
+                              struct weir_text text)
 {
     struct index_slot *s = add_slot(index, kind, node, text);
     if (s->found.limit == NONE) {
@@ -80,16 +80,16 @@ static uint32_t child_by_slot(struct index *index, enum slot_kind kind, uint32_t
  * Unescapes the segment into the free bytes after those in use, where a new slot keeps it without a
  * copy.
  */
-static uint32_t child_by_literal(struct index *index, uint32_t node, struct text segment)
+static uint32_t child_by_literal(struct index *index, uint32_t node, struct weir_text segment)
 {
     char *literal = index->bytes + index->used.bytes;
     size_t len = pattern_literal(segment, literal);
     index->nodes[node].literal = 1;
-    return child_by_slot(index, LITERAL, node, (struct text){literal, len});
+    return child_by_slot(index, LITERAL, node, (struct weir_text){literal, len});
 }
 
 /* Adds a text and its number to a list. */
-static void add_link(struct index *index, uint32_t *first, struct text text, uint32_t number)
+static void add_link(struct index *index, uint32_t *first, struct weir_text text, uint32_t number)
 {
     uint32_t i = (uint32_t)++index->used.links;
     uint32_t at = add_bytes(index, text);
@@ -97,7 +97,7 @@ static void add_link(struct index *index, uint32_t *first, struct text text, uin
     *first = i;
 }
 
-static uint32_t child_by_mixed(struct index *index, uint32_t node, struct text segment)
+static uint32_t child_by_mixed(struct index *index, uint32_t node, struct weir_text segment)
 {
     const struct link *l;
     for (uint32_t i = index->nodes[node].mixed; i != 0; i = l->next) {
@@ -112,7 +112,7 @@ static uint32_t child_by_mixed(struct index *index, uint32_t node, struct text s
 }
 
 /* True for '*' followed by an extension, which begins with its only dot. */
-static bool is_extension(struct text segment)
+static bool is_extension(struct weir_text segment)
 {
     return segment.len > 2 && segment.at[0] == '*' && segment.at[1] == '.' &&
            memchr(segment.at + 2, '.', segment.len - 2) == NULL &&
@@ -128,7 +128,7 @@ static uint32_t child_by_number(struct index *index, uint32_t *child)
     return *child;
 }
 
-static uint32_t child_of(struct index *index, uint32_t node, struct text segment)
+static uint32_t child_of(struct index *index, uint32_t node, struct weir_text segment)
 {
     if (text_is(segment, "**")) {
         return child_by_number(index, &index->nodes[node].any);
@@ -156,10 +156,10 @@ static void add_pattern(struct index *index, const struct index_entry *e)
 {
     uint32_t node = 0;
     uint32_t before_any = NONE; /* the node before the first '**' */
-    struct text pattern = e->text;
+    struct weir_text pattern = e->text;
     index->has_patterns = true;
     for (size_t at = 1, depth = 0; at < pattern.len; depth++) {
-        struct text segment = path_segment(pattern, at - 1);
+        struct weir_text segment = path_segment(pattern, at - 1);
         bool any = text_is(segment, "**");
         at += segment.len + 1;
         if (any && at >= pattern.len) {

@@ -110,7 +110,7 @@ static inline uint64_t hash_word(const struct index *index, uint64_t h, uint64_t
     return fold(h ^ word, index->secret[1]);
 }
 
-static inline uint64_t hash_text(const struct index *index, struct text t)
+static inline uint64_t hash_text(const struct index *index, struct weir_text t)
 {
     unsigned char end[16] = {0};
     uint64_t h = hash_begin(index, t.len);
@@ -124,9 +124,9 @@ static inline uint64_t hash_text(const struct index *index, struct text t)
     return hash_word(index, h, load_le64(end + 8));
 }
 
-static inline struct text text_at(const struct index *index, uint32_t at, uint32_t len)
+static inline struct weir_text text_at(const struct index *index, uint32_t at, uint32_t len)
 {
-    return (struct text){index->bytes + at, len};
+    return (struct weir_text){index->bytes + at, len};
 }
 
 /*
@@ -170,7 +170,8 @@ static inline uint64_t zero_bytes(uint64_t word)
 
 /* Returns the slot of a text, NULL if there is none. */
 static inline const struct index_slot *find_slot(const struct index *index, enum slot_kind kind,
-                                                 uint32_t owner, struct text text, uint64_t hash)
+                                                 uint32_t owner, struct weir_text text,
+                                                 uint64_t hash)
 {
     uint64_t place = place_of(kind, owner, hash);
     for (size_t group = group_of(index, place);; group = next_group(index, group)) {

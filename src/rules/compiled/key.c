@@ -59,7 +59,7 @@ static void write_bytes(struct writer *w, const void *from, size_t len)
 }
 
 /* Writes the length and the bytes of a value: "5:alice". */
-static void write_value(struct writer *w, struct text value)
+static void write_value(struct writer *w, struct weir_text value)
 {
     char head[21];
     char *end = text_put_u64(head, value.len);
@@ -69,39 +69,40 @@ static void write_value(struct writer *w, struct text value)
 }
 
 /* Returns the value that is counted: for an address, only the bits that identify the client. */
-static struct text value_of(const struct rule *rule, const struct request *request,
-                            unsigned attribute, struct address *cut)
+static struct weir_text value_of(const struct rule *rule, const struct request *request,
+                                 unsigned attribute, struct address *cut)
 {
     if (attribute != NUMBER_IP) {
         return request->value[attribute];
     }
     *cut = request->ip;
     address_cut(cut, rule->config->ipv4_prefix, rule->config->ipv6_prefix);
-    return (struct text){(const char *)cut->bytes, cut->family == 4 ? 4 : 16};
+    return (struct weir_text){(const char *)cut->bytes, cut->family == 4 ? 4 : 16};
 }
 
-static bool is_replaced(const struct writer *w, const struct request *request, struct text value)
+static bool is_replaced(const struct writer *w, const struct request *request,
+                        struct weir_text value)
 {
     return request->opaque && (value.len > w->longest || (value.len > 1 && value.at[0] == 0));
 }
 
 /* Returns the same value as it is written into a key. */
-static struct text key_value(const struct writer *w, const struct rule *rule,
-                             const struct request *request, unsigned attribute,
-                             char room[MADE_BYTES])
+static struct weir_text key_value(const struct writer *w, const struct rule *rule,
+                                  const struct request *request, unsigned attribute,
+                                  char room[MADE_BYTES])
 {
     struct address cut;
-    struct text value = value_of(rule, request, attribute, &cut);
+    struct weir_text value = value_of(rule, request, attribute, &cut);
     if (attribute != NUMBER_IP && is_replaced(w, request, value)) {
         sha256_mark(value, room);
-        return (struct text){room, SHA256_MARKED};
+        return (struct weir_text){room, SHA256_MARKED};
     }
     if (attribute != NUMBER_IP) {
         return value;
     }
     room[0] = (char)cut.family;
     memcpy(room + 1, value.at, value.len);
-    return (struct text){room, 1 + value.len};
+    return (struct weir_text){room, 1 + value.len};
 }
 
 static void write_part(struct writer *w, const struct ruleset *set, const struct rule *rule,
@@ -110,7 +111,7 @@ static void write_part(struct writer *w, const struct ruleset *set, const struct
     char room[MADE_BYTES];
     const unsigned char *alternatives = rule->key[part];
     unsigned attribute = present_of(alternatives, request);
-    struct text value = key_value(w, rule, request, attribute, room);
+    struct weir_text value = key_value(w, rule, request, attribute, room);
     if (alternatives[1] != NO_ATTRIBUTE) {
         write_bytes(w, set->attributes[attribute].at, set->attributes[attribute].len);
         write_bytes(w, "=", 1);
@@ -126,7 +127,7 @@ static void write_key(struct writer *w, const struct ruleset *set, const struct 
     if (parts == 0) {
         write_bytes(w, "*", 1);
     } else if (parts == 1 && rule->key[0][1] == NO_ATTRIBUTE) {
-        struct text value = key_value(w, rule, request, rule->key[0][0], room);
+        struct weir_text value = key_value(w, rule, request, rule->key[0][0], room);
         write_bytes(w, value.at, value.len);
     } else {
         for (size_t i = 0; i < parts; i++) {
@@ -159,7 +160,7 @@ static void write_shard(struct writer *w, const struct rule *rule, const struct 
     char room[MADE_BYTES];
     bool one = rule->shard[0] != NO_ATTRIBUTE && rule->shard[1] == NO_ATTRIBUTE;
     for (const unsigned char *a = rule->shard; *a != NO_ATTRIBUTE; a++) {
-        struct text value = key_value(w, rule, request, *a, room);
+        struct weir_text value = key_value(w, rule, request, *a, room);
         if (one) {
             write_bytes(w, value.at, value.len);
         } else {

@@ -4,19 +4,19 @@
 #include "rules/file/fields.h"
 
 struct shown_part {
-    struct text name; /* len 0: the part has no alternatives */
-    struct text value;
+    struct weir_text name; /* len 0: the part has no alternatives */
+    struct weir_text value;
 };
 
 /*
  * Takes "12:" from the beginning of *rest and returns the length, which is at most that of what
  * follows. Returns 0 if *rest begins with anything else.
  */
-static size_t take_length(struct text *rest)
+static size_t take_length(struct weir_text *rest)
 {
     uint64_t length;
-    struct text after = *rest;
-    struct text digits = text_cut(&after, ':');
+    struct weir_text after = *rest;
+    struct weir_text digits = text_cut(&after, ':');
     if (digits.len == rest->len || digits.len > 5 || !text_to_u64(digits, &length) ||
         digits.at[0] == '0' || length > after.len) {
         return 0;
@@ -26,17 +26,17 @@ static size_t take_length(struct text *rest)
 }
 
 /* Takes "user=5:alice" or "5:alice" from the beginning of *rest. */
-static bool take_part(struct text *rest, struct shown_part *part)
+static bool take_part(struct weir_text *rest, struct shown_part *part)
 {
     const char *end =
         memchr(rest->at, '=', rest->len < WEIR_RULES_NAME ? rest->len : WEIR_RULES_NAME);
-    part->name = (struct text){rest->at, end != NULL ? (size_t)(end - rest->at) : 0};
+    part->name = (struct weir_text){rest->at, end != NULL ? (size_t)(end - rest->at) : 0};
     if (name_is_good(part->name)) {
         *rest = text_after(*rest, part->name.len + 1);
     } else {
         part->name.len = 0;
     }
-    part->value = (struct text){NULL, take_length(rest)};
+    part->value = (struct weir_text){NULL, take_length(rest)};
     part->value.at = rest->at;
     *rest = text_after(*rest, part->value.len);
     return part->value.len > 0;
@@ -46,7 +46,7 @@ static bool take_part(struct text *rest, struct shown_part *part)
  * Splits a key of several parts and returns their number; 0: the key is one value. (A value may
  * look like a key of parts. Then it is shown as one.)
  */
-static size_t split(struct text key, struct shown_part parts[CONFIG_KEY_PARTS_MAX])
+static size_t split(struct weir_text key, struct shown_part parts[CONFIG_KEY_PARTS_MAX])
 {
     size_t n = 0;
     while (key.len > 0) {
@@ -89,7 +89,7 @@ static void put_escaped(struct text_writer *w, unsigned char c)
     put(w, escape, sizeof escape);
 }
 
-static void put_value(struct text_writer *w, struct text value)
+static void put_value(struct text_writer *w, struct weir_text value)
 {
     char text[ADDRESS_MAX];
     struct address address = {.family = value.len > 0 ? (uint8_t)value.at[0] : 0};
@@ -117,7 +117,7 @@ size_t weir_rules_key_text(const void *key, size_t key_len, char *text, size_t s
     if (text == NULL || size == 0) {
         return 0;
     }
-    struct text bytes = {key, key != NULL ? key_len : 0};
+    struct weir_text bytes = {key, key != NULL ? key_len : 0};
     size_t n = split(bytes, parts);
     for (size_t i = 0; i < n; i++) {
         put(&w, "|", i > 0);

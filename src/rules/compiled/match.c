@@ -4,7 +4,7 @@
 #include "rules/compiled/ruleset.h"
 #include "rules/value/pattern.h"
 
-static bool few_has(const unsigned char *few, struct text value)
+static bool few_has(const unsigned char *few, struct weir_text value)
 {
     for (; *few != 0; few += 1 + *few) {
         if (*few == value.len && memcmp(few + 1, value.at, value.len) == 0) {
@@ -19,7 +19,7 @@ static bool test_holds(const struct test *test, const struct request *request)
     if (!request_has(request, test->attribute)) {
         return false;
     }
-    struct text value = request->value[test->attribute];
+    struct weir_text value = request->value[test->attribute];
     if (test->attribute == NUMBER_IP) {
         return test->networks != NULL && cidr_set_has(test->networks, &request->ip);
     }

@@ -41,7 +41,7 @@ static bool has_name(const struct weir_rules_question *question, const char *nam
 }
 
 /* Writes a name in lower case, with a final 0. Returns false if it is too long to be compared. */
-static bool lower(struct text name, char to[MISSPELT_NAME])
+static bool lower(struct weir_text name, char to[MISSPELT_NAME])
 {
     bool fits = name.len < MISSPELT_NAME;
     if (fits) {
@@ -52,7 +52,7 @@ static bool lower(struct text name, char to[MISSPELT_NAME])
 }
 
 /* Returns whether a name, in lower case, is like an attribute. "id" is not like "ip". */
-static bool is_like(struct text name, struct text attribute)
+static bool is_like(struct weir_text name, struct weir_text attribute)
 {
     char known[MISSPELT_NAME];
     size_t apart = name.len > attribute.len ? name.len - attribute.len : attribute.len - name.len;
@@ -62,14 +62,14 @@ static bool is_like(struct text name, struct text attribute)
 
 /* Does what misspelt_find() does. Sets *like if the name is like any attribute of the rules. */
 static bool find(const struct ruleset *set, const struct weir_rules_question *question,
-                 struct text name, char meant[MISSPELT_NAME], bool *like)
+                 struct weir_text name, char meant[MISSPELT_NAME], bool *like)
 {
     char room[MISSPELT_NAME];
     bool fits = lower(name, room);
     *like = false;
     for (size_t i = 0; fits && i < set->attributes_count; i++) {
-        struct text attribute = set->attributes[i];
-        if (attribute.len == 0 || !is_like((struct text){room, name.len}, attribute)) {
+        struct weir_text attribute = set->attributes[i];
+        if (attribute.len == 0 || !is_like((struct weir_text){room, name.len}, attribute)) {
             continue; /* the rules do not use this number, or this is another name */
         }
         *like = true;
@@ -83,14 +83,14 @@ static bool find(const struct ruleset *set, const struct weir_rules_question *qu
 }
 
 bool misspelt_find(const struct ruleset *set, const struct weir_rules_question *question,
-                   struct text name, char meant[MISSPELT_NAME])
+                   struct weir_text name, char meant[MISSPELT_NAME])
 {
     bool like;
     return find(set, question, name, meant, &like);
 }
 
 void misspelt_tell(const struct ruleset *set, const struct weir_rules_question *question,
-                   struct text name)
+                   struct weir_text name)
 {
     char meant[MISSPELT_NAME];
     bool like;

@@ -6,13 +6,13 @@
 
 #define NAME_MAX_BYTES 256
 
-static int bad(struct weir_error *error, struct text name, const char *what)
+static int bad(struct weir_error *error, struct weir_text name, const char *what)
 {
     return fail(error, WEIR_EATTRIBUTE, "%.*s: %s", TEXT_CUT(name, 64), what);
 }
 
 /* Finds the number of a name, -1 if there is none. Names of headers are stored in lower case. */
-static int64_t find_name(const struct ruleset *set, struct text name)
+static int64_t find_name(const struct ruleset *set, struct weir_text name)
 {
     char lower[NAME_MAX_BYTES];
     if (!text_starts(name, "header:")) {
@@ -22,43 +22,43 @@ static int64_t find_name(const struct ruleset *set, struct text name)
         return -1;
     }
     normalize_lower(name, lower);
-    return text_map_find(set->names, (struct text){lower, name.len});
+    return text_map_find(set->names, (struct weir_text){lower, name.len});
 }
 
-static void set_value(struct request *request, unsigned number, struct text value)
+static void set_value(struct request *request, unsigned number, struct weir_text value)
 {
     request->value[number] = value;
     request->present |= UINT64_C(1) << number;
 }
 
-static int set_address(struct request *request, struct text value, struct weir_error *error)
+static int set_address(struct request *request, struct weir_text value, struct weir_error *error)
 {
     struct weir_error why;
     if (address_parse(value, &request->ip, &why) != 0) {
         return fail(error, WEIR_EATTRIBUTE, "ip: %.200s", why.text);
     }
     size_t len = request->ip.family == 4 ? 4 : 16;
-    set_value(request, NUMBER_IP, (struct text){(const char *)request->ip.bytes, len});
+    set_value(request, NUMBER_IP, (struct weir_text){(const char *)request->ip.bytes, len});
     return 0;
 }
 
-static int set_path(struct request *request, struct text value, struct weir_error *error)
+static int set_path(struct request *request, struct weir_text value, struct weir_error *error)
 {
     struct weir_error why;
     size_t len;
     if (path_normalise(value, request->path, &len, &why) != 0) {
         return fail(error, WEIR_EATTRIBUTE, "path: %.200s", why.text);
     }
-    set_value(request, NUMBER_PATH, (struct text){request->path, len});
+    set_value(request, NUMBER_PATH, (struct weir_text){request->path, len});
     return 0;
 }
 
-static int set_host(struct request *request, struct text value, struct weir_error *error)
+static int set_host(struct request *request, struct weir_text value, struct weir_error *error)
 {
     if (value.len > HOST_MAX) {
         return bad(error, TEXT("host"), "found more than 256 bytes, expected a host");
     }
-    struct text host = {request->host, normalize_host(value, request->host)};
+    struct weir_text host = {request->host, normalize_host(value, request->host)};
     if (!is_host(host)) {
         return fail(error, WEIR_EATTRIBUTE, "host: found '%.*s', expected a host",
                     TEXT_CUT(value, 64));
@@ -70,7 +70,7 @@ static int set_host(struct request *request, struct text value, struct weir_erro
 }
 
 int request_put(const struct ruleset *set, struct request *request, unsigned number,
-                struct text value, struct weir_error *error)
+                struct weir_text value, struct weir_error *error)
 {
     if (value.len > WEIR_RULES_VALUE_MAX && number != set->cookies && !request->opaque) {
         return fail(error, WEIR_EATTRIBUTE, "%.*s: found %zu bytes, expected at most %d",
@@ -86,7 +86,7 @@ int request_put(const struct ruleset *set, struct request *request, unsigned num
             return bad(error, TEXT("method"), "found more than 64 bytes, expected a method");
         }
         normalize_method(value, request->method);
-        set_value(request, number, (struct text){request->method, value.len});
+        set_value(request, number, (struct weir_text){request->method, value.len});
         return 0;
     case NUMBER_HOST:
         return set_host(request, value, error);
@@ -99,7 +99,7 @@ int request_put(const struct ruleset *set, struct request *request, unsigned num
 /* Sets one attribute. If it cannot be read, that is an error, or the attribute of an opaque request
  * is unread. */
 static int put_or_note(const struct ruleset *set, struct request *request, unsigned number,
-                       struct text value, struct weir_error *error)
+                       struct weir_text value, struct weir_error *error)
 {
     int e = request_put(set, request, number, value, request->opaque ? NULL : error);
     if (e == 0 || !request->opaque) {
@@ -114,7 +114,7 @@ static int put_or_note(const struct ruleset *set, struct request *request, unsig
 static int take(const struct ruleset *set, const struct weir_rules_attribute *from,
                 struct request *request, struct weir_error *error)
 {
-    struct text name = {from->name, from->name_len};
+    struct weir_text name = {from->name, from->name_len};
     if ((from->name == NULL && from->name_len > 0) ||
         (from->value == NULL && from->value_len > 0)) {
         return fail(error, WEIR_EINVAL,
@@ -130,20 +130,20 @@ static int take(const struct ruleset *set, const struct weir_rules_attribute *fr
     if (request_has(request, (unsigned)number) || request_lacks(request, (unsigned)number)) {
         return request->opaque ? 0 : bad(error, name, "found a second value, expected one");
     }
-    return put_or_note(set, request, (unsigned)number, (struct text){from->value, from->value_len},
-                       error);
+    return put_or_note(set, request, (unsigned)number,
+                       (struct weir_text){from->value, from->value_len}, error);
 }
 
 /* ---- derived attributes ---- */
 
-static struct text look_up(const struct attribute_source *source, struct text value)
+static struct weir_text look_up(const struct attribute_source *source, struct weir_text value)
 {
     int64_t row = text_map_find(source->values, value);
     return row < 0 ? TEXT("") : source->answers.at[row];
 }
 
 /* Returns the segment that the first matching pattern names; len 0 if none matches. */
-static struct text capture(const struct captures *captures, struct text path)
+static struct weir_text capture(const struct captures *captures, struct weir_text path)
 {
     for (size_t i = 0; i < captures->count; i++) {
         const struct capture *c = &captures->at[i];
@@ -155,7 +155,7 @@ static struct text capture(const struct captures *captures, struct text path)
 }
 
 /* Sets *value to what a source gives of the attribute that it is taken from; len 0: nothing. */
-static int take_from(const struct derived *derived, size_t i, struct text *value,
+static int take_from(const struct derived *derived, size_t i, struct weir_text *value,
                      struct weir_error *error)
 {
     const struct attribute_source *source = &derived->config->sources[i];
@@ -196,7 +196,7 @@ static int derive(const struct ruleset *set, const struct derived *derived, stru
         if (!request_has(request, from)) {
             continue;
         }
-        struct text value = request->value[from];
+        struct weir_text value = request->value[from];
         int e = take_from(derived, i, &value, request->opaque ? NULL : error);
         if (e != 0 && request->opaque) {
             request->unread |= own;
@@ -231,7 +231,7 @@ static int read_all(const struct ruleset *set, const struct weir_rules_question 
         const struct weir_rules_attribute *a = &question->attributes[i];
         int e = take(set, a, request, error);
         if (e == NAME_UNUSED) {
-            misspelt_tell(set, question, (struct text){a->name, a->name_len});
+            misspelt_tell(set, question, (struct weir_text){a->name, a->name_len});
         } else if (e != 0) {
             return e;
         }

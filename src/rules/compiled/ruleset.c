@@ -18,7 +18,7 @@
 /* The patterns that have one name in braces, while they are collected. */
 struct capturing {
     struct ruleset *set;
-    struct text name;
+    struct weir_text name;
     struct captures *to;
 };
 
@@ -141,7 +141,7 @@ static unsigned char *numbers_of(struct ruleset *set, const struct texts *names)
 }
 
 /* Returns the number of an attribute that a limit may name; NO_ATTRIBUTE if it does not. */
-static unsigned optional_number(struct ruleset *set, struct text name)
+static unsigned optional_number(struct ruleset *set, struct weir_text name)
 {
     return name.len > 0 ? ruleset_number(set, name) : NO_ATTRIBUTE;
 }

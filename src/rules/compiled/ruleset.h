@@ -30,7 +30,7 @@ struct test {
     unsigned attribute;
     const unsigned char *few; /* exact values if they are few: lengths and bytes, then a 0; */
     struct text_map *exact;   /* otherwise NULL, and they are here */
-    struct text *patterns;
+    struct weir_text *patterns;
     size_t patterns_count;
     struct cidr_set *networks;
 };
@@ -70,7 +70,7 @@ struct holder {
 struct variant {
     struct holder *holder; /* NULL: never used */
     const struct setting *setting;
-    struct text tier; /* len 0: none */
+    struct weir_text tier; /* len 0: none */
     uint64_t window_ns;
     /* leaky_bucket: the longest wait for WEIR_RULES_HOLD and WEIR_RULES_NO_DELAY; 0: its queue is
      * no longer than that */
@@ -112,7 +112,7 @@ struct rule {
 
 /* A segment of paths that match a pattern; of all paths if the pattern is empty. */
 struct capture {
-    struct text pattern;
+    struct weir_text pattern;
     unsigned segment; /* from 1 */
 };
 
@@ -148,7 +148,7 @@ struct ruleset {
     struct weir_fleet *fleet;
     struct arena arena;     /* memory of the members below, except index and networks */
     struct text_map *names; /* name -> number of the attribute */
-    struct text *attributes;
+    struct weir_text *attributes;
     unsigned attributes_count;
     unsigned cookies; /* number of the field that cookies are in; NO_ATTRIBUTE: not used */
     struct derived *derived;
@@ -220,7 +220,7 @@ struct request {
     bool opaque;
     uint64_t present;
     uint64_t unread; /* only if it is opaque */
-    struct text value[ATTRIBUTES_MAX];
+    struct weir_text value[ATTRIBUTES_MAX];
     struct address ip;
     char path[PATH_BYTES_MAX];
     char host[HOST_MAX];
@@ -261,11 +261,11 @@ static inline bool request_lacks(const struct request *request, unsigned attribu
  * and writes it into `meant`. Returns false if there is none.
  */
 bool misspelt_find(const struct ruleset *set, const struct weir_rules_question *question,
-                   struct text name, char meant[MISSPELT_NAME]);
+                   struct weir_text name, char meant[MISSPELT_NAME]);
 
 /* Calls set->misspelt if there is one and the name, which no rule uses, is misspelt. */
 void misspelt_tell(const struct ruleset *set, const struct weir_rules_question *question,
-                   struct text name);
+                   struct weir_text name);
 
 /* Makes set->unlike. Returns 0 or WEIR_E... */
 int misspelt_init(struct ruleset *set);
@@ -277,7 +277,7 @@ static inline bool request_has(const struct request *request, unsigned attribute
 
 /* Sets one attribute to a value, normalised. Returns 0 or WEIR_EATTRIBUTE. */
 int request_put(const struct ruleset *set, struct request *request, unsigned attribute,
-                struct text value, struct weir_error *error);
+                struct weir_text value, struct weir_error *error);
 
 /*
  * Sets the attributes that can be derived from those that are present. Returns 0 or
@@ -392,7 +392,7 @@ static inline void rate_answer(enum rate_kind kind, struct weir_answer *answer)
 }
 
 /* Returns the rule of a limit by its name, NULL if there is none. */
-static inline const struct rule *ruleset_find(const struct ruleset *set, struct text name)
+static inline const struct rule *ruleset_find(const struct ruleset *set, struct weir_text name)
 {
     int64_t number = text_map_find(set->limits, name);
     return number >= 0 ? &set->rules[number] : NULL;

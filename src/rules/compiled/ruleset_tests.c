@@ -5,7 +5,7 @@
 /* Exact values of a condition that take no more bytes are compared one by one, not looked up. */
 #define FEW_BYTES 64
 
-unsigned ruleset_number(struct ruleset *set, struct text name)
+unsigned ruleset_number(struct ruleset *set, struct weir_text name)
 {
     enum attribute_kind kind = attribute_kind_of(name);
     int64_t known = text_map_find(set->names, name);
@@ -52,7 +52,7 @@ static size_t few_bytes(const struct condition *from)
 /*
  * Appends a value. An empty one is left out: no request has it, and its length would end the list.
  */
-static void add_few(unsigned char **at, struct text value)
+static void add_few(unsigned char **at, struct weir_text value)
 {
     if (value.len > 0) {
         *(*at)++ = (unsigned char)value.len;

@@ -8,7 +8,7 @@
  * Returns the number of an attribute, a new one if it has none yet. NO_ATTRIBUTE: there are too
  * many.
  */
-unsigned ruleset_number(struct ruleset *set, struct text name);
+unsigned ruleset_number(struct ruleset *set, struct weir_text name);
 
 /*
  * Compile all conditions except the one at `without` (SIZE_MAX: all), and the entries of `allow` or

@@ -52,7 +52,7 @@ size_t variant_name(const struct rule *rule, const struct variant *variant, char
                     char name[STATE_NAME_MAX])
 {
     const struct setting *s = variant->setting;
-    struct text limit = rule->config->name;
+    struct weir_text limit = rule->config->name;
     int n = snprintf(name, STATE_NAME_MAX, "%.*s", TEXT_ARGS(limit));
     if (variant >= &rule->variants[rule->override_first]) {
         n += snprintf(name + n, STATE_NAME_MAX - (size_t)n, "=%" PRIu64 "-%" PRIu64 "-%" PRIu64,
@@ -71,13 +71,13 @@ void state_name(const struct rule *rule, const struct variant *variant, char nam
 }
 
 /* Returns the name of the limit that a file belongs to; len 0: none. */
-static struct text limit_of(struct text name)
+static struct weir_text limit_of(struct weir_text name)
 {
     size_t n = 0;
     while (n < name.len && strchr("@=~", name.at[n]) == NULL) {
         n++;
     }
-    return (struct text){name.at, n < name.len ? n : 0};
+    return (struct weir_text){name.at, n < name.len ? n : 0};
 }
 
 /* ---- keeping ---- */
@@ -122,7 +122,7 @@ static void keep_all(struct look *look, struct arena *arena)
 
 /* ---- clearing up ---- */
 
-static bool has_limit(const struct ruleset *set, struct text limit)
+static bool has_limit(const struct ruleset *set, struct weir_text limit)
 {
     return set != NULL && ruleset_find(set, limit) != NULL;
 }
@@ -136,7 +136,7 @@ static void remove_file(const struct look *look, const char *name, bool tell)
         warning(look->problems, place, "is no longer needed, but cannot be removed: %s",
                 strerror(errno));
     } else if (tell) {
-        struct text limit = limit_of(text_of(name));
+        struct weir_text limit = limit_of(text_of(name));
         warning(look->problems, place,
                 "has been removed: limit '%.*s' no longer uses it, because its key, tiers, "
                 "overrides or consistency have changed",
@@ -146,8 +146,8 @@ static void remove_file(const struct look *look, const char *name, bool tell)
 
 static void look_at(struct look *look, const char *entry)
 {
-    struct text name = text_of(entry);
-    struct text limit = limit_of(name);
+    struct weir_text name = text_of(entry);
+    struct weir_text limit = limit_of(name);
     bool leftover = name.len == LEFTOVER_LEN && text_starts(name, LEFTOVER);
     if (leftover || text_ends(name, ENDING_DRAFT)) {
         remove_file(look, entry, false);

@@ -4,7 +4,7 @@
 #include "rules/envoy/envoy_limit.h"
 #include "rules/value/suggest.h"
 
-bool envoy_has_attribute(struct text name)
+bool envoy_has_attribute(struct weir_text name)
 {
     uint64_t number;
     return text_is(name, ENVOY_DOMAIN) || text_is(name, ENVOY_DESCRIPTOR) ||
@@ -12,7 +12,7 @@ bool envoy_has_attribute(struct text name)
             text_to_u64(text_after(name, sizeof ENVOY_VALUE - 1), &number));
 }
 
-size_t envoy_put_key(struct text key, char *to)
+size_t envoy_put_key(struct weir_text key, char *to)
 {
     static const char digits[] = "0123456789ABCDEF";
     char *at = to;
@@ -73,7 +73,7 @@ const struct node *envoy_find(const struct node *map, const char *name)
 }
 
 /* Returns the text of a key that must be one, len 0 after a problem or if it is absent. */
-static struct text read_text(struct conversion *c, const struct node *map, const char *name)
+static struct weir_text read_text(struct conversion *c, const struct node *map, const char *name)
 {
     const struct node *node = envoy_find(map, name);
     if (node == NULL) {
@@ -171,7 +171,7 @@ static void check_same(struct conversion *c, struct text_map *seen, const struct
     both[d->key.len] = 0;
     memcpy(both + d->key.len + 1, d->value.at, d->value.len);
     int64_t same =
-        text_map_put(seen, (struct text){both, d->key.len + d->value.len + 1}, (uint32_t)i);
+        text_map_put(seen, (struct weir_text){both, d->key.len + d->value.len + 1}, (uint32_t)i);
     if (same >= 0) {
         problem(c->problems, d->node->place,
                 "found a second descriptor with the key '%.*s' and %s%.*s%s, expected one; the "
@@ -232,7 +232,7 @@ static void walk(struct conversion *c, const struct node *list)
 }
 
 struct node *envoy_convert(struct arena *arena, const struct node *root, size_t most,
-                           struct text *domain, struct problems *problems)
+                           struct weir_text *domain, struct problems *problems)
 {
     /* A name of the whole has no effect in the reference server either. */
     static const char *const known[] = {"domain", "descriptors", "envoy", "name", NULL};

@@ -34,17 +34,17 @@
 
 /* The value that stands for an empty one, which the rules would treat as missing. No other value is
  * the same, because strings of calls have no NUL. */
-#define ENVOY_EMPTY ((struct text){"\0", 1})
+#define ENVOY_EMPTY ((struct weir_text){"\0", 1})
 
 /* Returns whether an attribute is one of those above. */
-bool envoy_has_attribute(struct text name);
+bool envoy_has_attribute(struct weir_text name);
 
 /*
  * Writes a key as it is in `descriptor`: bytes that would separate keys, or mean something in a
  * condition, become %XX. `to` has ENVOY_KEY_BYTES(key.len) bytes. Returns how many were written.
  */
 #define ENVOY_KEY_BYTES(len) (3 * (len))
-size_t envoy_put_key(struct text key, char *to);
+size_t envoy_put_key(struct weir_text key, char *to);
 
 /* Returns whether a document is such a file: a map with `domain` or `descriptors`. */
 bool envoy_is_file(const struct node *root);
@@ -57,6 +57,6 @@ bool envoy_is_file(const struct node *root);
  * NULL: out of memory (arena->failed).
  */
 struct node *envoy_convert(struct arena *arena, const struct node *root, size_t most,
-                           struct text *domain, struct problems *problems);
+                           struct weir_text *domain, struct problems *problems);
 
 #endif

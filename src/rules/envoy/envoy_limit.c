@@ -36,7 +36,7 @@ struct node *envoy_map(struct conversion *c, struct place place, size_t room)
     return map != NULL && map->keys != NULL && map->items != NULL ? map : NULL;
 }
 
-struct node *envoy_scalar(struct conversion *c, struct place place, struct text text)
+struct node *envoy_scalar(struct conversion *c, struct place place, struct weir_text text)
 {
     struct node *node = make(c, NODE_SCALAR, place);
     if (node != NULL) {
@@ -72,7 +72,7 @@ void envoy_put(struct conversion *c, struct node *map, const char *key, struct n
     }
 }
 
-static void put_text(struct conversion *c, struct node *map, const char *key, struct text text)
+static void put_text(struct conversion *c, struct node *map, const char *key, struct weir_text text)
 {
     envoy_put(c, map, key, envoy_scalar(c, map->place, text));
 }
@@ -80,7 +80,7 @@ static void put_text(struct conversion *c, struct node *map, const char *key, st
 /* ---- conditions ---- */
 
 /* Returns the text as a condition writes it: "*" is a wildcard only if `wild`, "\" is itself. */
-static struct text condition_text(struct conversion *c, struct text text, bool wild)
+static struct weir_text condition_text(struct conversion *c, struct weir_text text, bool wild)
 {
     if (text_starts(text, "file:")) {
         return TEXT("none"); /* it has been reported, and must not be opened */
@@ -93,7 +93,7 @@ static struct text condition_text(struct conversion *c, struct text text, bool w
         }
         to[n++] = text.at[i];
     }
-    return (struct text){to != NULL ? to : "", n};
+    return (struct weir_text){to != NULL ? to : "", n};
 }
 
 static struct node *value_node(struct conversion *c, const struct descriptor *d)
@@ -107,7 +107,7 @@ static const char *value_name(struct conversion *c, size_t step)
     return name != NULL ? name : "";
 }
 
-static struct text descriptor_text(struct conversion *c)
+static struct weir_text descriptor_text(struct conversion *c)
 {
     size_t room = 0;
     size_t n = 0;
@@ -121,7 +121,7 @@ static struct text descriptor_text(struct conversion *c)
         }
         n += envoy_put_key(c->path[i].descriptor->key, to + n);
     }
-    return (struct text){to != NULL ? to : "", n};
+    return (struct weir_text){to != NULL ? to : "", n};
 }
 
 static struct node *make_when(struct conversion *c, struct place place)
@@ -190,7 +190,8 @@ static struct node *make_key(struct conversion *c, struct place place)
 
 /* ---- the name ---- */
 
-static void name_put(char *name, size_t *n, struct text text, struct hash *whole, bool *changed)
+static void name_put(char *name, size_t *n, struct weir_text text, struct hash *whole,
+                     bool *changed)
 {
     hash_mix(whole, &text.len, sizeof text.len);
     hash_mix(whole, text.at, text.len);
@@ -203,7 +204,7 @@ static void name_put(char *name, size_t *n, struct text text, struct hash *whole
     }
 }
 
-static bool name_is_taken(const struct conversion *c, struct text name)
+static bool name_is_taken(const struct conversion *c, struct weir_text name)
 {
     size_t i = 0;
     while (i < c->limits->count && !text_equal(c->limits->items[i]->items[0]->scalar, name)) {
@@ -217,7 +218,7 @@ static size_t put_hash(const struct conversion *c, char *name, size_t n, struct 
 {
     n = n > NAME_BYTES - NAME_HASH ? NAME_BYTES - NAME_HASH : n;
     (void)snprintf(name + n, NAME_HASH + 1, "-%08x", (unsigned)whole->low);
-    while (name_is_taken(c, (struct text){name, n + NAME_HASH})) {
+    while (name_is_taken(c, (struct weir_text){name, n + NAME_HASH})) {
         hash_mix(whole, &n, sizeof n);
         (void)snprintf(name + n, NAME_HASH + 1, "-%08x", (unsigned)whole->low);
     }
@@ -242,15 +243,15 @@ static struct node *make_name(struct conversion *c, struct place place)
             name_put(name, &n, d->value, &whole, &changed);
         }
     }
-    if (changed || name_is_taken(c, (struct text){name, n})) {
+    if (changed || name_is_taken(c, (struct weir_text){name, n})) {
         n = put_hash(c, name, n, &whole);
     }
-    return envoy_scalar(c, place, (struct text){name, n});
+    return envoy_scalar(c, place, (struct weir_text){name, n});
 }
 
 /* ---- rate_limit ---- */
 
-static const struct unit {
+static const struct envoy_unit {
     const char *word;
     const char *period; /* of weir */
 } units[] = {{"SECOND", "s"},  {"MINUTE", "min"},  {"HOUR", "h"},     {"DAY", "day"},
@@ -258,7 +259,7 @@ static const struct unit {
 
 #define UNITS (sizeof units / sizeof units[0])
 
-static const struct unit *read_unit(struct conversion *c, const struct node *rate)
+static const struct envoy_unit *read_unit(struct conversion *c, const struct node *rate)
 {
     const struct node *node = envoy_find(rate, "unit");
     size_t i = 0;
@@ -286,7 +287,7 @@ static unsigned digit_of(char c)
 }
 
 /* Takes "0x", "0b" or "0o" from a number. Returns its base. */
-static unsigned take_base(struct text *number)
+static unsigned take_base(struct weir_text *number)
 {
     static const struct {
         const char *prefix;
@@ -305,7 +306,7 @@ static unsigned take_base(struct text *number)
  * or above 4294967295. */
 static bool read_number(const struct node *node, uint64_t *count)
 {
-    struct text rest = node->scalar;
+    struct weir_text rest = node->scalar;
     bool any = false;
     *count = 0;
     if (node->quoted) {
@@ -374,7 +375,7 @@ static void put_rate(struct conversion *c, const struct node *rate, struct node 
         put_text(c, limit, "algorithm", TEXT("fixed_window"));
         return;
     }
-    const struct unit *unit = read_unit(c, rate);
+    const struct envoy_unit *unit = read_unit(c, rate);
     uint64_t count = unit != NULL ? read_count(c, rate) : 0;
     if (unit == NULL) {
         put_text(c, limit, "rate", TEXT("0/s")); /* so that nothing else complains of it */
@@ -388,7 +389,7 @@ static void put_rate(struct conversion *c, const struct node *rate, struct node 
     }
 }
 
-static void put_replaces(struct conversion *c, const struct node *rate, struct text name,
+static void put_replaces(struct conversion *c, const struct node *rate, struct weir_text name,
                          struct node *limit)
 {
     const struct node *list = envoy_find(rate, "replaces");

@@ -9,8 +9,8 @@ enum entry_kind { ENTRY_EXACT, ENTRY_WILD, ENTRY_ANY };
 
 struct descriptor {
     const struct node *node;
-    struct text key;
-    struct text value;
+    struct weir_text key;
+    struct weir_text value;
     enum entry_kind kind;
     bool share; /* all values that match count as one */
     bool shadow;
@@ -33,7 +33,7 @@ struct conversion {
     struct arena *arena;
     struct problems *problems;
     const struct node *root;
-    struct text domain;
+    struct weir_text domain;
     struct step path[ENVOY_ENTRIES_MAX];
     size_t depth;
     struct node *limits; /* the list that is being made */
@@ -56,7 +56,7 @@ bool envoy_read_bool(struct conversion *c, const struct node *map, const char *n
 
 struct node *envoy_list(struct conversion *c, struct place place);
 struct node *envoy_map(struct conversion *c, struct place place, size_t room);
-struct node *envoy_scalar(struct conversion *c, struct place place, struct text text);
+struct node *envoy_scalar(struct conversion *c, struct place place, struct weir_text text);
 
 /* Appends to a list. */
 void envoy_append(struct conversion *c, struct node *list, struct node *item);

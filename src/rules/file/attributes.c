@@ -33,11 +33,11 @@ static void offer_near(struct suggestion *s, const char *known)
 }
 
 /* Reports a name that is nearly a usual one, in rules that declare no attributes. */
-static void refuse_near(struct reader *r, struct text name, struct place place)
+static void refuse_near(struct reader *r, struct weir_text name, struct place place)
 {
     char lower[WEIR_RULES_NAME];
     normalize_lower(name, lower);
-    struct suggestion s = suggest_begin((struct text){lower, name.len});
+    struct suggestion s = suggest_begin((struct weir_text){lower, name.len});
     for (size_t i = 0; i < ATTRIBUTE_PLAIN; i++) {
         offer_near(&s, attribute_names[i]);
     }
@@ -56,7 +56,7 @@ static void refuse_near(struct reader *r, struct text name, struct place place)
 }
 
 /* Reports a name that the section `attributes` does not declare. */
-static void refuse_undeclared(struct reader *r, const struct node *declared, struct text name,
+static void refuse_undeclared(struct reader *r, const struct node *declared, struct weir_text name,
                               struct place place)
 {
     struct suggestion s = suggest_begin(name);
@@ -76,7 +76,7 @@ static void refuse_undeclared(struct reader *r, const struct node *declared, str
             s.nearest != NULL ? s.nearest : "", s.nearest != NULL ? "'?" : "");
 }
 
-void attribute_used(struct reader *r, struct text name, struct place place)
+void attribute_used(struct reader *r, struct weir_text name, struct place place)
 {
     const struct node *declared = r->config->declared;
     if (attribute_kind_of(name) != ATTRIBUTE_PLAIN || envoy_has_attribute(name)) {
@@ -92,12 +92,12 @@ void attribute_used(struct reader *r, struct text name, struct place place)
 /* ---- the section ---- */
 
 /* Splits "file:PATH by ATTRIBUTE" into name and by; false if the text has another form. */
-static bool split_lookup(struct text text, struct attribute_source *out)
+static bool split_lookup(struct weir_text text, struct attribute_source *out)
 {
-    struct text rest = text_after(text, strlen("file:"));
+    struct weir_text rest = text_after(text, strlen("file:"));
     for (size_t i = rest.len; i >= 5; i--) {
         if (memcmp(rest.at + i - 4, " by ", 4) == 0) {
-            out->name = text_trim((struct text){rest.at, i - 4});
+            out->name = text_trim((struct weir_text){rest.at, i - 4});
             out->by = text_trim(text_after(rest, i));
             return out->name.len > 0 && name_is_good(out->by);
         }
@@ -106,7 +106,7 @@ static bool split_lookup(struct text text, struct attribute_source *out)
 }
 
 /* Reads the N of path:N, or the name of path:{name}. */
-static bool read_segment(struct text text, struct attribute_source *out)
+static bool read_segment(struct weir_text text, struct attribute_source *out)
 {
     uint64_t number = 0;
     out->part = path_pattern_name(text);
@@ -129,7 +129,7 @@ static const struct source_row {
     {"path:", FROM_PATH, "path"}, {"file:", FROM_FILE, ""},
 };
 
-static const struct source_row *source_row(struct text text)
+static const struct source_row *source_row(struct weir_text text)
 {
     for (size_t i = 0; i < sizeof source_rows / sizeof source_rows[0]; i++) {
         if (text_starts(text, source_rows[i].prefix) && text.len > strlen(source_rows[i].prefix)) {
@@ -140,7 +140,7 @@ static const struct source_row *source_row(struct text text)
 }
 
 /* Reads what follows the prefix of a source; false if it has another form. */
-static bool read_rest(struct reader *r, struct text text, struct text rest,
+static bool read_rest(struct reader *r, struct weir_text text, struct weir_text rest,
                       struct attribute_source *out)
 {
     char *lower;
@@ -150,7 +150,7 @@ static bool read_rest(struct reader *r, struct text text, struct text rest,
         if (lower != NULL) {
             normalize_lower(text, lower);
         }
-        out->name = (struct text){lower, lower != NULL ? text.len : 0};
+        out->name = (struct weir_text){lower, lower != NULL ? text.len : 0};
         return true;
     case FROM_COOKIE:
         out->part = rest;
@@ -168,10 +168,10 @@ static bool read_rest(struct reader *r, struct text text, struct text rest,
  * Reads one source of an attribute; false after a problem. `request` is no source: it declares an
  * attribute that callers send.
  */
-static bool read_source(struct reader *r, const struct node *node, struct text attribute,
+static bool read_source(struct reader *r, const struct node *node, struct weir_text attribute,
                         struct attribute_source *out)
 {
-    struct text text = node->scalar;
+    struct weir_text text = node->scalar;
     const struct source_row *row = source_row(text);
     *out = (struct attribute_source){.name = text};
     if (text_is(text, "request")) {
@@ -306,7 +306,7 @@ const struct field_type type_attributes = {.size = sizeof(struct attribute_confi
 
 /* How many paths have a name in braces, and the nearest of the other names. */
 struct looking {
-    struct text name;
+    struct weir_text name;
     size_t count;
     char nearest[WEIR_RULES_NAME]; /* "" if none is similar */
 };
@@ -316,7 +316,7 @@ static void count_named(void *arg, const struct value *path)
     struct looking *l = arg;
     l->count += path_pattern_find(path->named, l->name) > 0;
     for (unsigned n = 1; path_nth(path->named, n).len > 0; n++) {
-        struct text name = path_pattern_name(path_nth(path->named, n));
+        struct weir_text name = path_pattern_name(path_nth(path->named, n));
         char word[WEIR_RULES_NAME];
         (void)snprintf(word, sizeof word, "%.*s", TEXT_ARGS(name));
         struct suggestion s = suggest_begin(l->name);

@@ -48,7 +48,7 @@ static void refuse(struct condition_reading *c, struct place place, const char *
     }
 }
 
-static void add_network(struct condition_reading *c, struct text text, struct place place)
+static void add_network(struct condition_reading *c, struct weir_text text, struct place place)
 {
     struct weir_error error;
     struct value value = {.kind = VALUE_NETWORK};
@@ -61,7 +61,7 @@ static void add_network(struct condition_reading *c, struct text text, struct pl
 }
 
 /* Warns of a method that is nearly one of the standard ones. */
-static void suspect_method(struct condition_reading *c, struct text text, struct place place)
+static void suspect_method(struct condition_reading *c, struct weir_text text, struct place place)
 {
     static const char *const methods[] = {"GET",     "HEAD",    "POST",  "PUT",  "DELETE",
                                           "CONNECT", "OPTIONS", "TRACE", "PATCH"};
@@ -78,7 +78,7 @@ static void suspect_method(struct condition_reading *c, struct text text, struct
 }
 
 /* Warns of a text, as it is written, that is no host. */
-static void suspect_host(struct condition_reading *c, struct text text, struct place place)
+static void suspect_host(struct condition_reading *c, struct weir_text text, struct place place)
 {
     char found[QUOTE_MAX];
     if (!is_host(text)) {
@@ -89,7 +89,7 @@ static void suspect_host(struct condition_reading *c, struct text text, struct p
 }
 
 /* Adds a value or pattern, with methods and hosts normalised as those of requests are. */
-static void add_text(struct condition_reading *c, struct text text, struct place place)
+static void add_text(struct condition_reading *c, struct weir_text text, struct place place)
 {
     struct value value = {.kind = VALUE_PATTERN, .text = text};
     char *to = arena_take(&c->r->source->arena, text.len + 1);
@@ -97,7 +97,7 @@ static void add_text(struct condition_reading *c, struct text text, struct place
         return;
     }
     if (c->kind == ATTRIBUTE_PATH && memchr(text.at, '{', text.len) != NULL) {
-        value.text = (struct text){to, path_pattern_plain(text, to)};
+        value.text = (struct weir_text){to, path_pattern_plain(text, to)};
         value.named = text_equal(value.text, text) ? TEXT("") : text;
     }
     if (!pattern_has_wildcard(value.text)) {
@@ -113,14 +113,14 @@ static void add_text(struct condition_reading *c, struct text text, struct place
         if (value.kind == VALUE_EXACT) {
             suspect_host(c, value.text, place);
         }
-        value.text = (struct text){to, normalize_host(value.text, to)};
+        value.text = (struct weir_text){to, normalize_host(value.text, to)};
     } else if (c->kind == ATTRIBUTE_PATH) {
         foreign_path(c->r, text, place);
     }
     add(c, &value, place);
 }
 
-static void add_value(struct condition_reading *c, struct text text, struct place place)
+static void add_value(struct condition_reading *c, struct weir_text text, struct place place)
 {
     struct weir_error error;
     if (c->kind == ATTRIBUTE_IP) {
@@ -142,14 +142,14 @@ static void add_value(struct condition_reading *c, struct text text, struct plac
 static void add_lines(struct condition_reading *c, const struct file_use *use)
 {
     const char *path = use->file->path;
-    struct text content = use->file->content;
+    struct weir_text content = use->file->content;
     unsigned line = 0;
     if (text_starts(content, "\xef\xbb\xbf")) {
         content = text_after(content, 3);
     }
     while (content.len > 0) {
-        struct text written = text_cut(&content, '\n');
-        struct text value = text_trim(written);
+        struct weir_text written = text_cut(&content, '\n');
+        struct weir_text value = text_trim(written);
         struct place place = {path, ++line, (unsigned)(value.at - written.at) + 1};
         if (value.len > 0 && value.at[0] != '#') {
             if (!file_use_fits(use, c->out->count * COMPILED_BYTES)) {
@@ -199,7 +199,7 @@ static const struct file_values *read_values(const struct condition_reading *c,
 static const struct file_values *values_of(struct condition_reading *c, const struct node *node,
                                            struct source_file **of)
 {
-    struct text name = text_trim(text_after(node->scalar, strlen("file:")));
+    struct weir_text name = text_trim(text_after(node->scalar, strlen("file:")));
     if (name.len == 0) {
         unexpected(c->r, node, "file:PATH");
         return NULL;

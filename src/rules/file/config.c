@@ -85,7 +85,7 @@ bool setting_is_local(const struct config *config, const struct limit_config *li
 
 /* ---- limits ---- */
 
-static size_t find_limit(const struct config *config, struct text name)
+static size_t find_limit(const struct config *config, struct weir_text name)
 {
     size_t i = 0;
     while (i < config->limits_count && !text_equal(config->limits[i]->name, name)) {
@@ -231,10 +231,11 @@ static int finish_reading(struct config *config, const char *name, struct proble
     return failed ? WEIR_ENOMEM : config_check(config, name, problems);
 }
 
-static struct text folder_of(struct arena *arena, const char *path)
+static struct weir_text folder_of(struct arena *arena, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    return arena_text(arena, (struct text){path, slash != NULL ? (size_t)(slash - path) + 1 : 0});
+    return arena_text(arena,
+                      (struct weir_text){path, slash != NULL ? (size_t)(slash - path) + 1 : 0});
 }
 
 /*
@@ -282,14 +283,14 @@ static void convert(const struct config *config, struct source *source, struct p
 }
 
 /* Parses one text. The name is copied, because messages and limits refer to it. */
-static int parse_text(struct config *config, const char *name, struct text text,
+static int parse_text(struct config *config, const char *name, struct weir_text text,
                       struct problems *problems)
 {
     struct source *source = source_create();
     if (source == NULL || config_keep_source(config, source) != 0) {
         return WEIR_ENOMEM;
     }
-    struct text own = arena_text(&source->arena, text_of(name));
+    struct weir_text own = arena_text(&source->arena, text_of(name));
     source->folder = folder_of(&source->arena, name);
     if (own.at == NULL || source->folder.at == NULL) {
         return WEIR_ENOMEM;
@@ -336,7 +337,7 @@ static int read_texts(struct config *config, const char *name, struct problems *
     return finish_reading(config, name, problems);
 }
 
-int config_read_text(struct config *config, const char *name, struct text text,
+int config_read_text(struct config *config, const char *name, struct weir_text text,
                      struct problems *problems)
 {
     config_init(config, problems);
@@ -356,7 +357,7 @@ static int parse_file(void *arg, const char *path)
     const struct file_reading *r = arg;
     struct arena arena = ARENA_INIT;
     struct weir_error error;
-    struct text text;
+    struct weir_text text;
     int e = file_read(&arena, path, DOCUMENT_BYTES_MAX, &text, &error);
     if (e == 0) {
         e = parse_text(r->config, path, text, r->problems);
@@ -452,7 +453,7 @@ int config_read(struct config *config, const char *path, struct problems *proble
     return e != 0 ? e : read_texts(config, path, problems);
 }
 
-char *config_beside(const struct config *config, struct text path)
+char *config_beside(const struct config *config, struct weir_text path)
 {
     char *joined = NULL;
     bool absolute = path.len > 0 && path.at[0] == '/';
@@ -489,7 +490,7 @@ static int share(const struct config *config, size_t without, struct config *nex
     return e;
 }
 
-int config_remove(const struct config *config, struct text name, struct config *next)
+int config_remove(const struct config *config, struct weir_text name, struct config *next)
 {
     size_t at = find_limit(config, name);
     *next = (struct config){0};
@@ -506,7 +507,7 @@ static void move_last(struct config *config, size_t to)
     config->limits[to] = last;
 }
 
-int config_put(const struct config *config, struct text yaml, struct config *next,
+int config_put(const struct config *config, struct weir_text yaml, struct config *next,
                struct problems *problems)
 {
     static const char file[] = "limit";

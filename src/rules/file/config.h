@@ -33,7 +33,7 @@ struct file_values;
  */
 struct source_file {
     const char *path;
-    struct text content; /* what was read; at == NULL: reading failed, or it was freed */
+    struct weir_text content; /* what was read; at == NULL: reading failed, or it was freed */
     bool was_read;
     struct hash hash;           /* of what was read, by hash_mix() */
     struct file_values *values; /* of conditions.c */
@@ -48,8 +48,8 @@ struct source {
     struct source_file *files;
     const struct node *root; /* the text, parsed; NULL: it could not be, or is one limit */
     bool damaged;            /* parts of the text could not be parsed */
-    struct text domain;      /* of a file for Envoy's reference server; len 0: weir's own format */
-    struct text folder;      /* where relative paths of the text start */
+    struct weir_text domain; /* of a file for Envoy's reference server; len 0: weir's own format */
+    struct weir_text folder; /* where relative paths of the text start */
     unsigned references;
 };
 
@@ -57,7 +57,7 @@ struct source *source_create(void); /* with one reference; NULL: out of memory *
 void source_release(struct source *source);
 
 struct texts {
-    struct text *at;
+    struct weir_text *at;
     size_t count;
 };
 
@@ -71,16 +71,17 @@ enum value_kind {
 
 struct value {
     enum value_kind kind;
-    struct text text;
+    struct weir_text text;
     union {
         struct cidr network;
-        struct text named; /* of a path: the pattern with names in braces; len 0: it has none */
+        struct weir_text
+            named; /* of a path: the pattern with names in braces; len 0: it has none */
     };
 };
 
 /* A test that one attribute has one of these values. */
 struct condition {
-    struct text attribute;
+    struct weir_text attribute;
     struct value *values;
     size_t count;
     bool shared;          /* values belong to all conditions that name the same file */
@@ -112,20 +113,20 @@ struct setting {
 };
 
 struct tier {
-    struct text name;
+    struct weir_text name;
     struct setting setting;
 };
 
 /* The content of the overrides' file: each value of the attribute has one of the settings. */
 struct overrides {
-    struct text by; /* attribute that is looked up; len 0: none */
-    struct text file;
+    struct weir_text by; /* attribute that is looked up; len 0: none */
+    struct weir_text file;
     struct setting *settings; /* the different ones */
     size_t settings_count;
     struct text_map *values; /* value -> number in settings */
 };
 
-struct key_part {
+struct key_attribute {
     struct texts alternatives; /* names of attributes; the first that is present is used */
 };
 
@@ -155,8 +156,8 @@ struct log_config {
 
 /* The reply of /v1/auth to a request that the limit denies. */
 struct deny_config {
-    uint32_t status;     /* 0: the server's */
-    struct text message; /* len 0: none */
+    uint32_t status;          /* 0: the server's */
+    struct weir_text message; /* len 0: none */
 };
 
 struct limit_config {
@@ -165,17 +166,17 @@ struct limit_config {
     struct place rate_place;
     struct place consistency_place;
     struct place sync_place; /* line 0: not given */
-    struct text name;
+    struct weir_text name;
     struct conditions when;
     struct list_config unless;
-    struct key_part key[CONFIG_KEY_PARTS_MAX];
+    struct key_attribute key[CONFIG_KEY_PARTS_MAX];
     size_t key_parts;
     struct texts key_written; /* the parts as in the file, for `config show` */
     int algorithm;            /* 0 only while it is read: the name is unknown */
     struct setting base;
-    struct text group; /* len 0: none */
-    uint64_t cost;     /* 0: the cost that the request states */
-    struct text cost_attribute;
+    struct weir_text group; /* len 0: none */
+    uint64_t cost;          /* 0: the cost that the request states */
+    struct weir_text cost_attribute;
     uint64_t max_blocks; /* 0: derived from max_keys */
     uint64_t undelayed;  /* leaky_bucket; a tier's queue may be shorter */
     int on_full;
@@ -191,13 +192,13 @@ struct limit_config {
     unsigned ipv6_prefix;
     bool shadow;
     bool quota_mode;
-    struct text label;     /* told by Envoy's rate limit service; len 0: none */
-    struct texts replaces; /* names and labels of limits */
-    bool expose;           /* clients may be told its name and numbers */
+    struct weir_text label; /* told by Envoy's rate limit service; len 0: none */
+    struct texts replaces;  /* names and labels of limits */
+    bool expose;            /* clients may be told its name and numbers */
     struct deny_config deny;
     struct log_config log;
-    struct text tier_by; /* len 0: no tiers */
-    struct text tier_default;
+    struct weir_text tier_by; /* len 0: no tiers */
+    struct weir_text tier_default;
     struct tier *tiers;
     size_t tiers_count;
     struct overrides overrides;
@@ -224,16 +225,17 @@ enum source_kind { FROM_HEADER, FROM_QUERY, FROM_COOKIE, FROM_PATH, FROM_FILE };
 /* A place where an attribute's value is taken from if the request does not carry it. */
 struct attribute_source {
     enum source_kind kind;
-    struct text name; /* "header:x-user-id", "query:api_key", "cookie:sid"; FROM_FILE: the file */
-    struct text by;   /* the attribute that it is taken from; len 0: `name` */
-    struct text part; /* FROM_COOKIE: the cookie; FROM_PATH: the name in braces, len 0: none */
-    unsigned segment; /* FROM_PATH without a name: the number of the segment, from 1 */
+    struct weir_text
+        name; /* "header:x-user-id", "query:api_key", "cookie:sid"; FROM_FILE: the file */
+    struct weir_text by;   /* the attribute that it is taken from; len 0: `name` */
+    struct weir_text part; /* FROM_COOKIE: the cookie; FROM_PATH: the name in braces, len 0: none */
+    unsigned segment;      /* FROM_PATH without a name: the number of the segment, from 1 */
     struct text_map *values; /* FROM_FILE: value -> number in answers */
     struct texts answers;
 };
 
 struct attribute_config {
-    struct text name;
+    struct weir_text name;
     struct place place;
     struct attribute_source *sources;
     size_t count;
@@ -270,28 +272,28 @@ extern const char *const client_cert_names[CLIENT_CERTS + 1];
 
 /* TLS on listeners. The paths may be relative to the rule file. */
 struct server_tls_config {
-    struct text cert; /* len 0: no TLS */
-    struct text key;  /* len 0: in the file of the certificate */
-    struct text client_ca;
+    struct weir_text cert; /* len 0: no TLS */
+    struct weir_text key;  /* len 0: in the file of the certificate */
+    struct weir_text client_ca;
     int client_cert;        /* enum client_cert */
     struct texts listeners; /* none: all */
 };
 
 struct server_config {
-    struct text http; /* "off" or an address */
-    struct text resp;
-    struct text admin;
-    struct text grpc;
-    struct text metrics;
+    struct weir_text http; /* "off" or an address */
+    struct weir_text resp;
+    struct weir_text admin;
+    struct weir_text grpc;
+    struct weir_text metrics;
     int page; /* enum page_choice */
-    struct text state;
-    struct text check_secrets; /* path of a file; len 0: none */
-    struct text admin_secrets;
+    struct weir_text state;
+    struct weir_text check_secrets; /* path of a file; len 0: none */
+    struct weir_text admin_secrets;
     struct server_tls_config tls;
     struct texts check_names; /* of client certificates that give a role */
     struct texts admin_names;
     unsigned socket_mode;
-    struct text socket_group; /* len 0: that of the process */
+    struct weir_text socket_group; /* len 0: that of the process */
     uint64_t memory;
     struct networks trusted; /* not given: loopback only */
     int client_field;        /* enum client_field */
@@ -303,21 +305,21 @@ struct server_config {
 
 /* Texts are empty if they are not given; the first three are paths. */
 struct store_tls_config {
-    struct text ca;
-    struct text cert;
-    struct text key;
-    struct text server_name;
+    struct weir_text ca;
+    struct weir_text cert;
+    struct weir_text key;
+    struct weir_text server_name;
     struct place place;
 };
 
 struct store_config {
-    struct text url; /* len 0: none */
+    struct weir_text url; /* len 0: none */
     struct place url_place;
-    struct text password_file;
-    struct text user;
-    struct text sentinel_password_file;
-    struct text sentinel_user;
-    struct text prefix;
+    struct weir_text password_file;
+    struct weir_text user;
+    struct weir_text sentinel_password_file;
+    struct weir_text sentinel_user;
+    struct weir_text prefix;
     uint64_t deadline_ns;
     uint64_t fleet_size;  /* 0: auto */
     uint64_t memory_high; /* percent; 0: off */
@@ -400,11 +402,11 @@ struct config {
     struct list_config block;
     struct limit_config **limits;
     size_t limits_count;
-    struct text folder;    /* folder of the first file; relative paths start there */
-    uint64_t files_bytes;  /* memory of the files that the rules name ... */
-    uint64_t files_most;   /* ... and the most that it may be: server.memory */
-    unsigned seen;         /* sections that were read and may be in one file only: bits */
-    size_t limits_written; /* items under `limits`, also those that were refused */
+    struct weir_text folder; /* folder of the first file; relative paths start there */
+    uint64_t files_bytes;    /* memory of the files that the rules name ... */
+    uint64_t files_most;     /* ... and the most that it may be: server.memory */
+    unsigned seen;           /* sections that were read and may be in one file only: bits */
+    size_t limits_written;   /* items under `limits`, also those that were refused */
     bool has_limits;
     bool memory_is_wrong; /* server.memory cannot be read */
 };
@@ -415,7 +417,7 @@ struct config {
  * must be finished in any case.
  */
 int config_read(struct config *config, const char *path, struct problems *problems);
-int config_read_text(struct config *config, const char *name, struct text text,
+int config_read_text(struct config *config, const char *name, struct weir_text text,
                      struct problems *problems);
 
 /*
@@ -423,9 +425,9 @@ int config_read_text(struct config *config, const char *name, struct text text,
  * config_put() returns 0, WEIR_ERULES or WEIR_ENOMEM; config_remove() 0, WEIR_ENOLIMIT or
  * WEIR_ENOMEM.
  */
-int config_put(const struct config *config, struct text yaml, struct config *next,
+int config_put(const struct config *config, struct weir_text yaml, struct config *next,
                struct problems *problems);
-int config_remove(const struct config *config, struct text name, struct config *next);
+int config_remove(const struct config *config, struct weir_text name, struct config *next);
 
 /* Set the defaults, and add a source, which is taken over also if that fails. For config_head.c. */
 void config_init(struct config *config, struct problems *problems);
@@ -460,7 +462,7 @@ int config_each_file(const char *list, config_file_fn fn, void *arg);
  * Returns the path of a file that the rules name: relative ones begin in the folder of the first
  * rule file. The caller frees it. NULL: out of memory.
  */
-char *config_beside(const struct config *config, struct text path);
+char *config_beside(const struct config *config, struct weir_text path);
 
 /*
  * Calls fn with each path that has names in braces: of the limits in their order, then of the

@@ -150,7 +150,7 @@ static void check_sandbox(const struct config *config, struct problems *problems
 }
 
 /* Returns whether a limit has the name, or the label. Offers all names for a suggestion. */
-static bool is_name(const struct config *config, struct text name, struct suggestion *s)
+static bool is_name(const struct config *config, struct weir_text name, struct suggestion *s)
 {
     for (size_t i = 0; i < config->limits_count; i++) {
         const struct limit_config *limit = config->limits[i];
@@ -171,7 +171,7 @@ void replaces_check(const struct config *config, struct limit_config *limit,
     bool envoy = limit->source->domain.len > 0;
     size_t kept = 0;
     for (size_t i = 0; i < limit->replaces.count; i++) {
-        struct text name = limit->replaces.at[i];
+        struct weir_text name = limit->replaces.at[i];
         struct suggestion s = suggest_begin(name);
         if (is_name(config, name, &s)) {
             limit->replaces.at[kept++] = name;

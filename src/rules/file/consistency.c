@@ -51,7 +51,7 @@ const struct field_type type_shard = {.size = sizeof(struct texts),
 /* ---- checks ---- */
 
 /* True if the key has a part that is this attribute without alternatives. */
-static bool is_part(const struct limit_config *limit, struct text attribute)
+static bool is_part(const struct limit_config *limit, struct weir_text attribute)
 {
     for (size_t i = 0; i < limit->key_parts; i++) {
         const struct texts *names = &limit->key[i].alternatives;

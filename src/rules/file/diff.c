@@ -85,7 +85,7 @@ static const char *keys_of(const struct limit_config *old, const struct limit_co
     return kept ? "keys kept" : "keys start afresh";
 }
 
-static const struct limit_config *find(const struct config *config, struct text name)
+static const struct limit_config *find(const struct config *config, struct weir_text name)
 {
     size_t i = 0;
     while (i < config->limits_count && !text_equal(config->limits[i]->name, name)) {
@@ -137,21 +137,22 @@ static void tell_whole(struct diff *d, const struct limit_config *limit, const c
     d->changes++;
 }
 
-static bool is_in(const struct limit_config *limit, struct text group)
+static bool is_in(const struct limit_config *limit, struct weir_text group)
 {
     return limit != NULL && text_equal(limit->group, group);
 }
 
 /* Returns "a, b": the limits of a group that are in it in the other file too, as memory of the
  * caller; NULL if out of memory. */
-static char *group_order(const struct config *in, const struct config *other, struct text group)
+static char *group_order(const struct config *in, const struct config *other,
+                         struct weir_text group)
 {
     char *order = NULL;
     size_t len = 0;
     FILE *out = open_memstream(&order, &len);
     const char *separator = "";
     for (size_t i = 0; out != NULL && i < in->limits_count; i++) {
-        struct text name = in->limits[i]->name;
+        struct weir_text name = in->limits[i]->name;
         if (is_in(in->limits[i], group) && is_in(find(other, name), group)) {
             (void)fprintf(out, "%s%.*s", separator, TEXT_ARGS(name));
             separator = ", ";
@@ -183,7 +184,7 @@ static void diff_value(struct diff *d, const char *name, char *before, char *aft
 }
 
 /* Tells that the limits of a group come in another order: the first that applies is used. */
-static void diff_group(struct diff *d, struct text group)
+static void diff_group(struct diff *d, struct weir_text group)
 {
     char name[WEIR_RULES_NAME + 16];
     (void)snprintf(name, sizeof name, "group %.*s: order", TEXT_ARGS(group));
@@ -193,7 +194,7 @@ static void diff_group(struct diff *d, struct text group)
 static void diff_groups(struct diff *d)
 {
     for (size_t i = 0; i < d->next->limits_count; i++) {
-        struct text group = d->next->limits[i]->group;
+        struct weir_text group = d->next->limits[i]->group;
         size_t first = 0;
         while (!text_equal(d->next->limits[first]->group, group)) {
             first++;

@@ -60,7 +60,7 @@ struct texts texts_of(struct reader *r, const struct node *const *items, size_t 
     return texts;
 }
 
-const char *suggest_field(const struct section *section, struct text name)
+const char *suggest_field(const struct section *section, struct weir_text name)
 {
     struct suggestion s = suggest_begin(name);
     for (size_t i = 0; i < section->count; i++) {
@@ -100,7 +100,7 @@ static const void *value_of(const struct field *f, const void *target)
     return (const char *)target + f->offset;
 }
 
-const struct field *field_find(const struct section *section, struct text name)
+const struct field *field_find(const struct section *section, struct weir_text name)
 {
     for (size_t i = 0; i < section->count; i++) {
         if (text_is(name, section->fields[i].name)) {
@@ -290,16 +290,16 @@ void field_show_inline(const struct show *s, const void *value)
 
 void field_read_text(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
-    bool (*good)(struct text) = f->type->good;
+    bool (*good)(struct weir_text) = f->type->good;
     if (node->kind != NODE_SCALAR || node->scalar.len == 0 ||
         (good != NULL && !good(node->scalar))) {
         unexpected(r, node, f->expects);
         return;
     }
-    *(struct text *)value = node->scalar;
+    *(struct weir_text *)value = node->scalar;
 }
 
-bool name_is_good(struct text name)
+bool name_is_good(struct weir_text name)
 {
     return name.len < WEIR_RULES_NAME && text_is_made_of(name, "_-.");
 }
@@ -307,7 +307,7 @@ bool name_is_good(struct text name)
 void field_show_text(const struct show *s, const void *value)
 {
     (void)fputc(' ', s->out);
-    yaml_put(s->out, *(const struct text *)value);
+    yaml_put(s->out, *(const struct weir_text *)value);
 }
 
 void field_show_texts(const struct show *s, const void *value)
@@ -318,7 +318,7 @@ void field_show_texts(const struct show *s, const void *value)
 
 bool field_same_text(const void *a, const void *b)
 {
-    return text_equal(*(const struct text *)a, *(const struct text *)b);
+    return text_equal(*(const struct weir_text *)a, *(const struct weir_text *)b);
 }
 
 bool field_same_texts(const void *left, const void *right)

@@ -17,8 +17,8 @@ struct reader {
     struct config *config;
     struct source *source; /* owns what is read */
     struct problems *problems;
-    struct text folder; /* relative paths start here; ends with '/', or empty */
-    bool no_files;      /* the text must not name files: its sender may not be able to read them */
+    struct weir_text folder; /* relative paths start here; ends with '/', or empty */
+    bool no_files; /* the text must not name files: its sender may not be able to read them */
 };
 
 /* The state of showing rules. */
@@ -51,7 +51,7 @@ struct field_type {
     void (*show)(const struct show *s, const void *value); /* a space and the value */
     bool (*same)(const void *a, const void *b);            /* NULL: compares the bytes */
     const struct quantity *quantity;                       /* of the types that are numbers */
-    bool (*good)(struct text text); /* of texts; NULL: any that is not empty */
+    bool (*good)(struct weir_text text); /* of texts; NULL: any that is not empty */
     enum field_shape shape;
 };
 
@@ -130,10 +130,10 @@ bool fields_same(const struct section *section, enum field_change change, const 
                  const void *b);
 
 /* Returns the section's field of this name, NULL if there is none. */
-const struct field *field_find(const struct section *section, struct text name);
+const struct field *field_find(const struct section *section, struct weir_text name);
 
 /* Returns the name of the field that was probably meant, NULL if none is similar. */
-const char *suggest_field(const struct section *section, struct text name);
+const char *suggest_field(const struct section *section, struct weir_text name);
 
 /* Reports a key that the section does not have, with a suggestion. */
 void tell_unknown(struct reader *r, const struct section *section, const struct node *key);
@@ -158,7 +158,7 @@ size_t scalars_of(struct reader *r, const struct node *node, const char *what,
 /* Returns the texts of scalars; none if n is 0 or there is no memory. */
 struct texts texts_of(struct reader *r, const struct node *const *items, size_t n);
 
-/* The value is a struct text; of type_name, a good name. */
+/* The value is a struct weir_text; of type_name, a good name. */
 extern const struct field_type type_text, type_name;
 /* A uint64_t. */
 extern const struct field_type type_count, type_size, type_duration;
@@ -179,7 +179,7 @@ bool field_same_text(const void *a, const void *b);
 bool field_same_texts(const void *a, const void *b);
 #define FIELD_TYPE_TEXT(good)                                                                      \
     {                                                                                              \
-        sizeof(struct text), field_read_text, field_show_text, field_same_text, NULL, good,        \
+        sizeof(struct weir_text), field_read_text, field_show_text, field_same_text, NULL, good,   \
             SHAPE_SCALAR                                                                           \
     }
 void field_read_map(struct reader *r, const struct field *f, const struct node *node, void *value);
@@ -193,7 +193,7 @@ void field_read_choice(struct reader *r, const struct field *f, const struct nod
 void field_show_choice(const struct show *s, const void *value);
 
 /* True for 1 to 63 bytes of letters, digits, '_', '-' and '.'. */
-bool name_is_good(struct text name);
+bool name_is_good(struct weir_text name);
 
 #define NAME_EXPECTED "a name of letters, digits, '_', '-' and '.', up to 63 bytes"
 

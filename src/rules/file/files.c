@@ -32,7 +32,7 @@ static int read_all(int fd, const char *path, char *to, size_t size, size_t *got
 }
 
 static int read_open(struct arena *arena, int fd, const char *path, size_t most,
-                     struct text *content, struct weir_error *error)
+                     struct weir_text *content, struct weir_error *error)
 {
     struct stat st;
     if (fstat(fd, &st) != 0) {
@@ -56,13 +56,13 @@ static int read_open(struct arena *arena, int fd, const char *path, size_t most,
 }
 
 /* Returns whether a text begins as UTF-16 does: with its mark, or with a NUL beside an ASCII byte. */
-static bool is_utf16(struct text text)
+static bool is_utf16(struct weir_text text)
 {
     return text_starts(text, "\xff\xfe") || text_starts(text, "\xfe\xff") ||
            (text.len > 1 && (text.at[0] == 0) != (text.at[1] == 0));
 }
 
-int file_read(struct arena *arena, const char *path, size_t most, struct text *content,
+int file_read(struct arena *arena, const char *path, size_t most, struct weir_text *content,
               struct weir_error *error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -166,7 +166,7 @@ static bool read_content(struct reader *r, const struct node *node, struct sourc
     return e == 0;
 }
 
-struct source_file *named_file(struct reader *r, const struct node *node, struct text name)
+struct source_file *named_file(struct reader *r, const struct node *node, struct weir_text name)
 {
     if (r->no_files) {
         problem(r->problems, node->place,

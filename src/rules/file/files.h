@@ -8,14 +8,14 @@
  * Reads a regular file of at most `most` bytes into the arena. Returns 0, or WEIR_E... with what
  * was found in *error; WEIR_ERULES: it is in UTF-16. The content is followed by a NUL byte.
  */
-int file_read(struct arena *arena, const char *path, size_t most, struct text *content,
+int file_read(struct arena *arena, const char *path, size_t most, struct weir_text *content,
               struct weir_error *error);
 
 /*
  * Returns a file that a value of the rules names, reading it if it is new. A relative `name` starts
  * at the rule file's folder. NULL after a problem at the node, or out of memory.
  */
-struct source_file *named_file(struct reader *r, const struct node *node, struct text name);
+struct source_file *named_file(struct reader *r, const struct node *node, struct weir_text name);
 
 /* Returns an upper bound of the number of values in a file: the number of line ends plus one. */
 size_t file_lines(const struct source_file *file);

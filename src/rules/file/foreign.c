@@ -72,7 +72,7 @@ bool foreign_rate(struct reader *r, const struct node *limit, const struct node 
 /* ---- key: ['header:X-Api-Key'] ---- */
 
 /* Writes the name of an attribute for a field: X-Api-Key -> api_key. Returns false if it has none. */
-static bool name_of(struct text field, char name[WEIR_RULES_NAME])
+static bool name_of(struct weir_text field, char name[WEIR_RULES_NAME])
 {
     size_t n = 0;
     bool prefix = field.len > 2 && (field.at[0] | 0x20) == 'x' && field.at[1] == '-';
@@ -88,7 +88,7 @@ static bool name_of(struct text field, char name[WEIR_RULES_NAME])
 }
 
 /* Returns whether gateways write the client's address in this field. */
-static bool is_of_address(struct text field)
+static bool is_of_address(struct weir_text field)
 {
     for (int i = CLIENT_FIELD_ANY + 1; i < CLIENT_FIELDS; i++) {
         if (field.len == strlen(client_field_names[i]) &&
@@ -99,7 +99,7 @@ static bool is_of_address(struct text field)
     return false;
 }
 
-bool foreign_key(struct reader *r, const struct node *node, struct text part)
+bool foreign_key(struct reader *r, const struct node *node, struct weir_text part)
 {
     static const char *const sources[] = {"header:", "query:", "cookie:", "path:"};
     char name[WEIR_RULES_NAME];
@@ -111,7 +111,7 @@ bool foreign_key(struct reader *r, const struct node *node, struct text part)
     if (i == sizeof sources / sizeof sources[0]) {
         return false;
     }
-    struct text field = text_after(part, strlen(sources[i]));
+    struct weir_text field = text_after(part, strlen(sources[i]));
     if (is_of_address(field)) {
         problem(r->problems, node->place,
                 "found %s, expected the name of an attribute; write 'ip', which the server takes "
@@ -128,7 +128,7 @@ bool foreign_key(struct reader *r, const struct node *node, struct text part)
 
 /* ---- path: /users/:id ---- */
 
-void foreign_path(struct reader *r, struct text path, struct place place)
+void foreign_path(struct reader *r, struct weir_text path, struct place place)
 {
     char found[QUOTE_MAX];
     char pattern[QUOTE_MAX];
@@ -136,7 +136,7 @@ void foreign_path(struct reader *r, struct text path, struct place place)
     size_t n = 0;
     bool placeholder = false;
     for (unsigned i = 1; path_nth(path, i).len > 0; i++) {
-        struct text segment = path_nth(path, i);
+        struct weir_text segment = path_nth(path, i);
         bool is_one = segment.len > 1 && segment.at[0] == ':';
         placeholder = placeholder || is_one;
         n += (size_t)snprintf(meant + n, sizeof meant - n, "/%.*s", is_one ? 1 : (int)segment.len,
@@ -146,6 +146,6 @@ void foreign_path(struct reader *r, struct text path, struct place place)
         warning(r->problems, place,
                 "found the path %s, which hardly any request has; ':' begins no placeholder here, "
                 "expected %s",
-                quote(path, found), quote((struct text){meant, n}, pattern));
+                quote(path, found), quote((struct weir_text){meant, n}, pattern));
     }
 }

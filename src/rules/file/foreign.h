@@ -17,12 +17,12 @@ bool foreign_rate(struct reader *r, const struct node *limit, const struct node 
  * Reports a source such as header:X-Api-Key in place of an attribute's name, with the attribute to
  * declare. Returns false for other texts.
  */
-bool foreign_key(struct reader *r, const struct node *node, struct text part);
+bool foreign_key(struct reader *r, const struct node *node, struct weir_text part);
 
 /*
  * Warns of a path such as /users/:id, whose segment is a text here and no placeholder, with the
  * pattern that was probably meant.
  */
-void foreign_path(struct reader *r, struct text path, struct place place);
+void foreign_path(struct reader *r, struct weir_text path, struct place place);
 
 #endif

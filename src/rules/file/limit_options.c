@@ -64,7 +64,7 @@ static void fixed_options(const struct limit_config *limit, const struct setting
 bool limit_replaces(const struct limit_config *limit, const struct limit_config *other)
 {
     for (size_t i = 0; i < limit->replaces.count; i++) {
-        struct text name = limit->replaces.at[i];
+        struct weir_text name = limit->replaces.at[i];
         if (text_equal(name, other->name) || text_equal(name, other->label)) {
             return true;
         }
@@ -105,7 +105,7 @@ void config_options(const struct limit_config *limit, const struct setting *sett
 struct sized {
     const struct setting *setting;
     const char *of; /* ", tier " */
-    struct text name;
+    struct weir_text name;
 };
 
 /* Returns the bytes of a limiter. Reports at `place` that it is impossible. */

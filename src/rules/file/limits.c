@@ -71,10 +71,10 @@ static void show_cost(const struct show *s, const void *value)
 /* Reads names with | between them, such as "user|ip", into *out; false after a problem. */
 static bool read_alternatives(struct reader *r, const struct node *node, struct texts *out)
 {
-    struct text rest = node->scalar;
+    struct weir_text rest = node->scalar;
     for (bool more = true; more;) {
-        struct text before = text_before(rest, '|');
-        struct text name = text_trim(before);
+        struct weir_text before = text_before(rest, '|');
+        struct weir_text name = text_trim(before);
         more = before.len < rest.len;
         rest = text_after(rest, before.len + more);
         if (!name_is_good(name)) {
@@ -130,7 +130,7 @@ static bool same_key(const void *left, const void *right)
     return i == a->key_parts && i == b->key_parts;
 }
 
-static bool message_is_good(struct text text)
+static bool message_is_good(struct weir_text text)
 {
     return text.len < WEIR_RULES_MESSAGE;
 }

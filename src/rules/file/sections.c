@@ -8,7 +8,7 @@
 
 #define ADDRESS_EXPECTED "ADDRESS:PORT, PORT for 127.0.0.1, unix:PATH or off"
 
-static bool listener_is_good(struct text text)
+static bool listener_is_good(struct weir_text text)
 {
     char whole[PORT_ADDRESS_MAX];
     const char *colon = memrchr(text.at, ':', text.len);
@@ -21,7 +21,7 @@ static bool listener_is_good(struct text text)
 static void read_listener(struct reader *r, const struct field *f, const struct node *node,
                           void *value)
 {
-    struct text *address = value;
+    struct weir_text *address = value;
     char whole[PORT_ADDRESS_MAX];
     field_read_text(r, f, node, value);
     if (port_complete(*address, whole)) {
@@ -29,7 +29,7 @@ static void read_listener(struct reader *r, const struct field *f, const struct 
     }
 }
 
-bool mode_parse(struct text text, unsigned *mode)
+bool mode_parse(struct weir_text text, unsigned *mode)
 {
     unsigned number = 0;
     for (size_t i = 0; i < text.len; i++) {
@@ -104,7 +104,7 @@ static bool same_networks(const void *left, const void *right)
     return a->given == b->given && i == a->count && i == b->count;
 }
 
-static const struct field_type type_listener = {.size = sizeof(struct text),
+static const struct field_type type_listener = {.size = sizeof(struct weir_text),
                                                 .read = read_listener,
                                                 .show = field_show_text,
                                                 .same = field_same_text,
@@ -133,7 +133,7 @@ static const char *const headers_names[] = {"ietf", "x-epoch", "x-delta", "off",
 
 /* ---- TLS on listeners ---- */
 
-static bool is_choice(const char *const *choices, struct text name)
+static bool is_choice(const char *const *choices, struct weir_text name)
 {
     size_t i = 0;
     while (choices[i] != NULL && !text_is(name, choices[i])) {
@@ -149,7 +149,7 @@ static void read_names(struct reader *r, const struct field *f, const struct nod
     const struct node *const *items;
     size_t n = scalars_of(r, node, f->expects, &items);
     for (size_t i = 0; i < n; i++) {
-        struct text name = items[i]->scalar;
+        struct weir_text name = items[i]->scalar;
         if ((f->choices != NULL && !is_choice(f->choices, name)) ||
             (f->type->good != NULL && !f->type->good(name))) {
             unexpected(r, items[i], f->expects);
@@ -158,7 +158,7 @@ static void read_names(struct reader *r, const struct field *f, const struct nod
     *(struct texts *)value = texts_of(r, items, n);
 }
 
-static bool host_is_good(struct text text)
+static bool host_is_good(struct weir_text text)
 {
     return text.len <= 255 && text_is_made_of(text, "-._");
 }
@@ -217,7 +217,7 @@ static bool same_server_tls(const void *a, const void *b)
 }
 
 /* The size is that of `cert`, the first member: without it there is no TLS. */
-static const struct field_type type_server_tls = {.size = sizeof(struct text),
+static const struct field_type type_server_tls = {.size = sizeof(struct weir_text),
                                                   .read = read_server_tls,
                                                   .show = field_show_inline,
                                                   .same = same_server_tls};

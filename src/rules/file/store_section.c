@@ -3,7 +3,7 @@
 
 /* Reports a wrong URL without showing it if it may hold a password. */
 static void refuse_url(struct reader *r, const struct field *f, const struct node *node,
-                       struct text url)
+                       struct weir_text url)
 {
     const char *found = url.len == 0 ? "nothing"
                         : memchr(url.at, '@', url.len) != NULL
@@ -17,13 +17,13 @@ static void refuse_url(struct reader *r, const struct field *f, const struct nod
 }
 
 /* True for redis:// and rediss://, redis-sentinel://, ..., with something after it. */
-static bool url_is_good(struct text url)
+static bool url_is_good(struct weir_text url)
 {
     static const char *const kinds[] = {"://", "-sentinel://", "-cluster://"};
     if (!text_starts(url, "redis")) {
         return false;
     }
-    struct text rest = text_after(url, strlen("redis"));
+    struct weir_text rest = text_after(url, strlen("redis"));
     rest = text_after(rest, text_starts(rest, "s"));
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (text_starts(rest, kinds[i])) {
@@ -36,7 +36,7 @@ static bool url_is_good(struct text url)
 static void read_url(struct reader *r, const struct field *f, const struct node *node, void *value)
 {
     struct store_config *store = value;
-    struct text url = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
+    struct weir_text url = node->kind == NODE_SCALAR ? node->scalar : TEXT("");
     if (!url_is_good(url)) {
         refuse_url(r, f, node, url);
         return;
@@ -51,17 +51,17 @@ static void read_url(struct reader *r, const struct field *f, const struct node 
  */
 static void show_url(const struct show *s, const void *value)
 {
-    struct text url = ((const struct store_config *)value)->url;
+    struct weir_text url = ((const struct store_config *)value)->url;
     struct arena arena = ARENA_INIT;
     size_t scheme = (size_t)((const char *)memchr(url.at, '/', url.len) - url.at) + 2;
-    struct text hosts = text_after(url, scheme);
+    struct weir_text hosts = text_after(url, scheme);
     const char *at = memrchr(hosts.at, '@', hosts.len);
     hosts = text_after(hosts, at != NULL ? (size_t)(at + 1 - hosts.at) : 0);
     const char *query = memchr(hosts.at, '?', hosts.len);
     hosts.len = query != NULL ? (size_t)(query - hosts.at) : hosts.len;
     const char *shown = arena_format(&arena, "%.*s%s%.*s", (int)scheme, url.at,
                                      at != NULL ? "***@" : "", TEXT_ARGS(hosts));
-    struct text text = text_of(shown != NULL ? shown : "");
+    struct weir_text text = text_of(shown != NULL ? shown : "");
     field_show_text(s, &text);
     arena_finish(&arena);
 }
@@ -176,7 +176,7 @@ static void read_store(struct reader *r, const struct field *f, const struct nod
 }
 
 /* The size is that of the URL, the first member: a store without URL is not set. */
-const struct field_type type_store = {.size = sizeof(struct text),
+const struct field_type type_store = {.size = sizeof(struct weir_text),
                                       .read = read_store,
                                       .show = field_show_map,
                                       .shape = SHAPE_SCALAR_OR_MAP};

@@ -185,7 +185,7 @@ struct csv_table {
     struct csv csv;
     struct text_map *values;
     enum attribute_kind kind;         /* kind of the values' attribute */
-    struct text heading;              /* second field of a first row that names the columns */
+    struct weir_text heading;         /* second field of a first row that names the columns */
     const struct limit_config *limit; /* overrides: whose prefixes addresses are cut to */
     size_t rows;
     char normal[NORMAL_BYTES(CSV_ROW_MAX)];
@@ -200,8 +200,9 @@ static struct place place_of(const struct csv_table *t, unsigned field)
  * Opens the file as a table, which is large and therefore in the arena. Returns NULL after a
  * problem or out of memory.
  */
-static struct csv_table *table_open(struct reader *r, const struct node *node, struct text file,
-                                    struct text by, struct text heading)
+static struct csv_table *table_open(struct reader *r, const struct node *node,
+                                    struct weir_text file, struct weir_text by,
+                                    struct weir_text heading)
 {
     struct arena *arena = &r->source->arena;
     struct source_file *named = named_file(r, node, file);
@@ -263,7 +264,7 @@ static void table_put(struct csv_table *t, unsigned number)
         address_cut_bytes((uint8_t *)t->normal, len,
                           len == 4 ? t->limit->ipv4_prefix : t->limit->ipv6_prefix);
     }
-    struct text value = arena_text(&t->r->source->arena, (struct text){t->normal, len});
+    struct weir_text value = arena_text(&t->r->source->arena, (struct weir_text){t->normal, len});
     if (value.at != NULL && text_map_put(t->values, value, number) != -1) {
         problem(t->r->problems, place_of(t, 0), "found a value a second time, expected it once");
     }
@@ -416,7 +417,7 @@ const struct field_type type_overrides = {.size = sizeof(struct overrides), .sho
 
 /* ---- attributes from a file ---- */
 
-void lookup_read(struct reader *r, const struct node *node, struct text attribute,
+void lookup_read(struct reader *r, const struct node *node, struct weir_text attribute,
                  struct attribute_source *out)
 {
     struct arena *arena = &r->source->arena;
@@ -426,7 +427,7 @@ void lookup_read(struct reader *r, const struct node *node, struct text attribut
     }
     out->values = t->values;
     while (table_next(t, 2, 2, "value,answer")) {
-        struct text answer = arena_text(arena, t->csv.field[1].text);
+        struct weir_text answer = arena_text(arena, t->csv.field[1].text);
         if (arena_append(arena, &out->answers.at, &out->answers.count, sizeof answer, &answer)) {
             table_put(t, (unsigned)out->answers.count - 1);
         }

@@ -24,7 +24,7 @@ void overrides_read(struct reader *r, const struct node *node, struct limit_conf
  * Reads rows of `value,answer` for `file:F by A` in the attributes section: from the file
  * out->name, for values of out->by.
  */
-void lookup_read(struct reader *r, const struct node *node, struct text attribute,
+void lookup_read(struct reader *r, const struct node *node, struct weir_text attribute,
                  struct attribute_source *out);
 
 #endif

@@ -12,7 +12,7 @@
 #define MESSAGE_BYTES 8192
 
 struct undeclared_name {
-    struct text text;
+    struct weir_text text;
     bool for_gateways; /* a limit that they can meet uses it */
     bool cost;
 };
@@ -31,7 +31,7 @@ struct undeclared {
 /* ---- finding them ---- */
 
 /* Notes a name. Path, method, host and ip, and what Envoy's descriptors have, need no section. */
-static void note(struct undeclared *u, struct text name, bool for_gateways, bool cost)
+static void note(struct undeclared *u, struct weir_text name, bool for_gateways, bool cost)
 {
     size_t i = 0;
     if (name.len == 0 || attribute_kind_of(name) != ATTRIBUTE_PLAIN || envoy_has_attribute(name)) {
@@ -93,7 +93,8 @@ static void note_limit(struct undeclared *u, const struct limit_config *limit)
     note(u, limit->cost_attribute, for_gateways, true);
 }
 
-static void add_user(struct undeclared *u, const char *kind, struct text name, struct place place)
+static void add_user(struct undeclared *u, const char *kind, struct weir_text name,
+                     struct place place)
 {
     if (u->users_count == 0) {
         u->place = place;
@@ -128,7 +129,7 @@ static void look_at_list(struct undeclared *u, const struct list_config *list, c
 /* ---- telling them ---- */
 
 /* Puts the field that a gateway usually has for an attribute: X-User-Id, X-Api-Key of api_key. */
-static void put_field(struct buffer *out, struct text name)
+static void put_field(struct buffer *out, struct weir_text name)
 {
     bool first = true;
     buffer_put(out, TEXT("X-"));
@@ -141,7 +142,7 @@ static void put_field(struct buffer *out, struct text name)
 }
 
 struct braces {
-    struct text name;
+    struct weir_text name;
     bool found;
 };
 
@@ -205,7 +206,7 @@ static void put_names(struct buffer *out, const struct undeclared *u)
 
 static void tell(const struct config *config, const struct undeclared *u, struct problems *problems)
 {
-    struct text users = buffer_text(&u->users);
+    struct weir_text users = buffer_text(&u->users);
     struct buffer names;
     struct buffer section;
     char more[32] = "";

@@ -13,8 +13,9 @@
 enum part_source { PART_MADE_UP, PART_CHOSEN, PART_ADDRESS, PART_GIVEN, PART_SOURCES };
 
 /* Returns the first source of the attribute whose kind is from `first` to `last`, or NULL. */
-static const struct attribute_source *source_among(const struct config *config, struct text name,
-                                                   enum source_kind first, enum source_kind last)
+static const struct attribute_source *source_among(const struct config *config,
+                                                   struct weir_text name, enum source_kind first,
+                                                   enum source_kind last)
 {
     for (size_t i = 0; i < config->attributes_count; i++) {
         const struct attribute_config *a = &config->attributes[i];
@@ -69,9 +70,9 @@ static bool network_covers(const struct cidr *wide, const struct cidr *narrow)
 
 /* True if the pattern is PREFIX and "**" without another wildcard, and `narrow` begins with PREFIX.
  */
-static bool rest_covers(struct text wide, struct text narrow)
+static bool rest_covers(struct weir_text wide, struct weir_text narrow)
 {
-    struct text prefix = {wide.at, wide.len < 2 ? 0 : wide.len - 2};
+    struct weir_text prefix = {wide.at, wide.len < 2 ? 0 : wide.len - 2};
     return text_ends(wide, "/**") && !pattern_has_wildcard(prefix) && narrow.len >= prefix.len &&
            memcmp(narrow.at, prefix.at, prefix.len) == 0;
 }
@@ -80,7 +81,7 @@ static bool rest_covers(struct text wide, struct text narrow)
  * True if every text that matches `narrow` matches `wide`; false also if this is not easily seen.
  * A wildcard of `narrow` is compared as the letter '*', which only a wildcard of `wide` matches.
  */
-static bool pattern_covers(bool path, struct text wide, struct text narrow, bool exact)
+static bool pattern_covers(bool path, struct weir_text wide, struct weir_text narrow, bool exact)
 {
     if (text_equal(wide, narrow) || (path && rest_covers(wide, narrow))) {
         return true;
@@ -253,7 +254,7 @@ static bool counts_addresses(const struct config *config, const struct limit_con
 
 /* Returns whether each limit of the group counts addresses: then it does not matter which one
  * applies. */
-static bool group_counts_addresses(const struct config *config, struct text group)
+static bool group_counts_addresses(const struct config *config, struct weir_text group)
 {
     for (size_t i = 0; group.len > 0 && i < config->limits_count; i++) {
         const struct limit_config *one = config->limits[i];
@@ -367,10 +368,10 @@ static void warn_of_slow(const struct config *config, struct problems *problems)
 
 struct unused {
     const struct config *config;
-    struct text name; /* the first that is found; len 0: none so far */
+    struct weir_text name; /* the first that is found; len 0: none so far */
 };
 
-static bool is_taken(const struct config *config, struct text name)
+static bool is_taken(const struct config *config, struct weir_text name)
 {
     for (size_t i = 0; i < config->attributes_count; i++) {
         const struct attribute_config *a = &config->attributes[i];
@@ -387,7 +388,7 @@ static void look_for_unused(void *arg, const struct value *path)
 {
     struct unused *u = arg;
     for (unsigned n = 1; path_nth(path->named, n).len > 0; n++) {
-        struct text name = path_pattern_name(path_nth(path->named, n));
+        struct weir_text name = path_pattern_name(path_nth(path->named, n));
         if (u->name.len == 0 && name.len > 0 && !is_taken(u->config, name)) {
             u->name = name;
         }

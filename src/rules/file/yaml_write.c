@@ -2,13 +2,13 @@
 
 #include "common/utf8.h"
 
-static bool is_plain(struct text text)
+static bool is_plain(struct weir_text text)
 {
     return text_is_made_of(text, "_/.-") && text.at[0] != '-';
 }
 
 /* True if all characters may appear between single quotes. */
-static bool is_visible(struct text text)
+static bool is_visible(struct weir_text text)
 {
     bool visible = true;
     while (visible && text.len > 0) {
@@ -18,7 +18,7 @@ static bool is_visible(struct text text)
 }
 
 /* Writes the text as it must appear between double quotes. Texts of a YAML file are UTF-8. */
-static void put_escaped(FILE *out, struct text text)
+static void put_escaped(FILE *out, struct weir_text text)
 {
     while (text.len > 0) {
         uint32_t c = 0xfffd;
@@ -36,7 +36,7 @@ static void put_escaped(FILE *out, struct text text)
     }
 }
 
-void yaml_put(FILE *out, struct text text)
+void yaml_put(FILE *out, struct weir_text text)
 {
     if (is_plain(text)) {
         (void)fwrite(text.at, 1, text.len, out);

@@ -8,7 +8,7 @@
 #include "rules/yaml/document.h"
 
 /* Writes a scalar, with quotes only if it needs them. */
-void yaml_put(FILE *out, struct text text);
+void yaml_put(FILE *out, struct weir_text text);
 
 /* Writes "[a, 'b c']". */
 void yaml_put_list(FILE *out, const struct texts *texts);

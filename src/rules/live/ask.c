@@ -10,12 +10,12 @@
 /* Reads the cost, a whole number of at least 1, from the attribute that the limit names. */
 static int read_cost(const struct rules_ask *a, const struct rule *rule, uint64_t *cost)
 {
-    struct text name = rule->config->cost_attribute;
+    struct weir_text name = rule->config->cost_attribute;
     if (!request_has(a->request, rule->cost_attribute)) {
         return fail(a->error, WEIR_EATTRIBUTE, "%.*s: missing, but limit '%.*s' needs it as a cost",
                     TEXT_ARGS(name), TEXT_ARGS(rule->config->name));
     }
-    struct text text = a->request->value[rule->cost_attribute];
+    struct weir_text text = a->request->value[rule->cost_attribute];
     if (text.len >= 20 || !text_to_u64(text, cost) || *cost == 0) {
         char found[QUOTE_MAX];
         return fail(a->error, WEIR_EATTRIBUTE,
@@ -33,7 +33,7 @@ static void read_opaque_cost(const struct rules_ask *a, const struct rule *rule,
     quiet.error = NULL;
     if (read_cost(&quiet, rule, cost) != 0) {
         *cost = 1;
-        a->tally->cost_unread++;
+        a->counts->cost_unread++;
     }
 }
 
@@ -64,7 +64,7 @@ static inline int compose(const struct rules_ask *a, const struct rule *rule,
 {
     bool unknown = false;
     *variant = rule_variant(rule, a->request, &unknown);
-    a->tally->tier_unknown += unknown;
+    a->counts->tier_unknown += unknown;
     int e = key_compose(a->set, rule, a->request, bytes, len, a->error);
     return e != 0 ? e : read_cost_of(a, rule, *variant, cost);
 }
@@ -114,10 +114,10 @@ int asking_limit(const struct rules_ask *a, const struct rule *rule, struct aren
     ask->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
     ask->wait_ns = asking_wait(a->question, variant);
     ask->hidden = !limit->bound.expose;
-    ask->key = arena_text(memory, (struct text){bytes, len});
+    ask->key = arena_text(memory, (struct weir_text){bytes, len});
     if (ask->limit != NULL) {
         len = shard_compose(rule, a->request, bytes);
-        ask->shard = len > 0 ? arena_text(memory, (struct text){bytes, len}) : ask->shard;
+        ask->shard = len > 0 ? arena_text(memory, (struct weir_text){bytes, len}) : ask->shard;
     }
     return 0;
 }
@@ -237,15 +237,15 @@ static void decide_shadow(const struct rules_ask *a, const struct matches *match
             e = weir_ask_at(part.limiter, &part.ask, a->now_ns, &said);
         }
         if (e != 0) {
-            a->tally->shadow_failed++;
+            a->counts->shadow_failed++;
             continue; /* an error that only a shadow limit has does not fail the request */
         }
         if (said.verdict != WEIR_ALLOW) {
             answer_put_shadow(answer, matches->shadow[i]->config->name);
         }
     }
-    a->tally->shadow_failed += matches->shadow_dropped;
-    a->tally->shadow_denied += answer->shadow_denied > 0;
+    a->counts->shadow_failed += matches->shadow_dropped;
+    a->counts->shadow_denied += answer->shadow_denied > 0;
 }
 
 const struct rule *asking_shared(const struct rules_ask *a, const struct rule *const *rules,
@@ -337,12 +337,12 @@ enum asking_listed asking_lists(const struct rules_ask *a)
     const struct ruleset *set = a->set;
     size_t listed = list_find(set->block, set->block_count, a->request);
     if (listed < set->block_count) {
-        a->tally->block_listed++;
+        a->counts->block_listed++;
         tell_listed(a, listed);
         return LISTED_BLOCK;
     }
     if (list_find(set->allow, set->allow_count, a->request) < set->allow_count) {
-        a->tally->allow_listed++;
+        a->counts->allow_listed++;
         return LISTED_ALLOW;
     }
     return LISTED_NOWHERE;
@@ -352,8 +352,8 @@ int asking_match(const struct rules_ask *a, struct matches *matches)
 {
     int e = ruleset_match(a->set, a->request, matches, a->error);
     if (e == 0) {
-        a->tally->missing += matches->missing;
-        a->tally->unmatched += matches->refused == NULL && matches->enforced_count == 0;
+        a->counts->missing += matches->missing;
+        a->counts->unmatched += matches->refused == NULL && matches->enforced_count == 0;
     }
     return e;
 }
@@ -362,10 +362,11 @@ int asking_match(const struct rules_ask *a, struct matches *matches)
  * WEIR_ENOTSUP. */
 static int ask_set(const struct ruleset *set, const struct weir_rules_question *question,
                    uint64_t now_ns, const struct rules_waiter *waiter,
-                   struct weir_rules_answer *answer, struct tally *tally, struct weir_error *error)
+                   struct weir_rules_answer *answer, struct ask_counts *counts,
+                   struct weir_error *error)
 {
     struct request request;
-    struct rules_ask a = {set, question, &request, now_ns, waiter, tally, error};
+    struct rules_ask a = {set, question, &request, now_ns, waiter, counts, error};
     answer_init(answer);
     int e = check_question(question, error);
     if (e == 0) {
@@ -406,30 +407,31 @@ static void count(struct weir_rules *rules, struct slot *slot, uint64_t *counter
     }
 }
 
-void rules_count(struct weir_rules *rules, struct slot *slot, const struct tally *tally, bool bad)
+void rules_count(struct weir_rules *rules, struct slot *slot, const struct ask_counts *counts,
+                 bool bad)
 {
-    count(rules, slot, &slot->asked, tally->asked);
+    count(rules, slot, &slot->asked, counts->asked);
     count(rules, slot, &slot->bad, bad);
-    count(rules, slot, &slot->unmatched, tally->unmatched);
-    count(rules, slot, &slot->allow_listed, tally->allow_listed);
-    count(rules, slot, &slot->block_listed, tally->block_listed);
-    count(rules, slot, &slot->missing, tally->missing);
-    count(rules, slot, &slot->tier_unknown, tally->tier_unknown);
-    count(rules, slot, &slot->shadow_denied, tally->shadow_denied);
-    count(rules, slot, &slot->shadow_failed, tally->shadow_failed);
+    count(rules, slot, &slot->unmatched, counts->unmatched);
+    count(rules, slot, &slot->allow_listed, counts->allow_listed);
+    count(rules, slot, &slot->block_listed, counts->block_listed);
+    count(rules, slot, &slot->missing, counts->missing);
+    count(rules, slot, &slot->tier_unknown, counts->tier_unknown);
+    count(rules, slot, &slot->shadow_denied, counts->shadow_denied);
+    count(rules, slot, &slot->shadow_failed, counts->shadow_failed);
 }
 
 static int ask(struct weir_rules *rules, const struct weir_rules_question *question,
                uint64_t now_ns, const struct rules_waiter *waiter, struct weir_rules_answer *answer,
                struct weir_error *error)
 {
-    struct tally tally = {.asked = 1};
+    struct ask_counts counts = {.asked = 1};
     if (rules == NULL || question == NULL || answer == NULL) {
         return fail(error, WEIR_EINVAL, "the rules, the question or the answer is NULL");
     }
     struct slot *slot = gate_enter(rules);
-    int e = ask_set(rules->set, question, now_ns, waiter, answer, &tally, error);
-    rules_count(rules, slot, &tally, e < 0);
+    int e = ask_set(rules->set, question, now_ns, waiter, answer, &counts, error);
+    rules_count(rules, slot, &counts, e < 0);
     gate_leave(slot);
     return e;
 }

@@ -15,16 +15,17 @@ struct rules_waiter {
 };
 
 /* The counts that one question adds to the statistics. */
-struct tally {
+struct ask_counts {
     unsigned asked, unmatched, allow_listed, block_listed, missing, tier_unknown, shadow_denied,
         shadow_failed;
     unsigned cost_unread; /* limits of an opaque request that took 1 unit; not in the statistics */
 };
 
 /* Adds the counts of a question, or of one of its stages, to the statistics. Inside the gate. */
-void rules_count(struct weir_rules *r, struct slot *slot, const struct tally *tally, bool bad);
+void rules_count(struct weir_rules *r, struct slot *slot, const struct ask_counts *counts,
+                 bool bad);
 
-/* The question is pending: waiter->done will be called; its answer and tally are not used. */
+/* The question is pending: waiter->done will be called; its answer and counts are not used. */
 #define RULES_PENDING 1
 
 struct rules_ask {
@@ -33,7 +34,7 @@ struct rules_ask {
     const struct request *request;
     uint64_t now_ns;
     const struct rules_waiter *waiter; /* NULL: the answer is needed at once */
-    struct tally *tally;
+    struct ask_counts *counts;
     struct weir_error *error;
 };
 
@@ -81,9 +82,9 @@ int asking_enforced(const struct rules_ask *a, const struct matches *matches,
 
 /* The limit that bound, as an answer describes it. */
 struct bound {
-    enum rate_kind kind; /* of its rate */
-    struct text limit;   /* its name */
-    struct text tier;
+    enum rate_kind kind;    /* of its rate */
+    struct weir_text limit; /* its name */
+    struct weir_text tier;
     uint64_t window_ns;
     unsigned retry_jitter;
     bool expose;
@@ -131,7 +132,7 @@ int asking_limit(const struct rules_ask *a, const struct rule *rule, struct aren
 void answer_init(struct weir_rules_answer *answer);
 
 /* Copies the name of a limit or a tier into an array of WEIR_RULES_NAME bytes. */
-void answer_put_name(char *to, struct text name);
+void answer_put_name(char *to, struct weir_text name);
 
 /* Denies the request for ever, by a limit or, if that is NULL, by none. */
 void answer_refuse(struct weir_rules_answer *answer, int reason, const struct limit_config *by);
@@ -164,6 +165,6 @@ void answer_peek(struct weir_rules_answer *answer, struct weir_answer *most,
                  uint64_t now_ns);
 
 /* Puts a shadow limit that would have denied into the answer. */
-void answer_put_shadow(struct weir_rules_answer *answer, struct text limit);
+void answer_put_shadow(struct weir_rules_answer *answer, struct weir_text limit);
 
 #endif

@@ -88,12 +88,12 @@ static int make_parts(const struct rules_ask *a, const struct matches *matches,
     s->show = (a->question->flags & WEIR_RULES_SHOW) != 0 && hidden > 0 && hidden < s->enforced;
     for (size_t i = 0; i < s->shadow; i++) {
         struct shared_part *part = &s->parts[s->enforced + i];
-        struct tally tally = {0}; /* its counts are used if the limit is asked */
+        struct ask_counts counts = {0}; /* its counts are used if the limit is asked */
         struct rules_ask quiet = *a;
         quiet.error = NULL;
-        quiet.tally = &tally;
+        quiet.counts = &counts;
         part->error = make_part(&quiet, matches->shadow[i], s, s->enforced + i);
-        part->tier_unknown = tally.tier_unknown > 0;
+        part->tier_unknown = counts.tier_unknown > 0;
     }
     if (s->waiter.memory->failed) {
         return fail(a->error, WEIR_ENOMEM, "out of memory for a question");
@@ -178,23 +178,24 @@ static int ask_here(const struct shared_part *part, struct weir_answer *said)
 /* ---- the second stage: shadow limits ---- */
 
 /* Adds the answers of the shadow limits, all of which have answered. */
-static int end_shadow(struct shared_ask *s, struct tally *tally)
+static int end_shadow(struct shared_ask *s, struct ask_counts *counts)
 {
     for (size_t i = 0; i < s->shadow; i++) {
         const struct shared_part *part = &s->parts[s->enforced + i];
-        tally->tier_unknown += part->tier_unknown;
+        counts->tier_unknown += part->tier_unknown;
         if (part->error != 0) {
-            tally->shadow_failed++;
+            counts->shadow_failed++;
         } else if (part->verdict != WEIR_ALLOW) {
             answer_put_shadow(&s->answer, part->limit.bound.limit);
         }
     }
-    tally->shadow_failed += s->shadow_dropped;
-    tally->shadow_denied += s->answer.shadow_denied > 0;
+    counts->shadow_failed += s->shadow_dropped;
+    counts->shadow_denied += s->answer.shadow_denied > 0;
     return 0;
 }
 
-static void resume(struct shared_ask *s, int (*go_on)(struct shared_ask *s, struct tally *tally));
+static void resume(struct shared_ask *s,
+                   int (*go_on)(struct shared_ask *s, struct ask_counts *counts));
 
 static void take_shadow(struct shared_part *part, int error, const struct remote_answer *said)
 {
@@ -227,7 +228,7 @@ static bool ask_shadow(struct shared_part *part)
     return true;
 }
 
-static int begin_shadow(struct shared_ask *s, struct tally *tally)
+static int begin_shadow(struct shared_ask *s, struct ask_counts *counts)
 {
     uint64_t answered = 0;
     if (s->answer.answer.verdict != WEIR_ALLOW) {
@@ -240,7 +241,7 @@ static int begin_shadow(struct shared_ask *s, struct tally *tally)
     if (answered < s->shadow) {
         keep(s);
     }
-    return count_down(s, 1 + answered) ? end_shadow(s, tally) : RULES_PENDING;
+    return count_down(s, 1 + answered) ? end_shadow(s, counts) : RULES_PENDING;
 }
 
 /* ---- the first stage: enforced limits ---- */
@@ -283,7 +284,7 @@ static void put_shown(struct shared_ask *s)
  * Continues after the enforced limits have answered: names the limit that bound, then asks the
  * shadow limits.
  */
-static int end_enforced(struct shared_ask *s, struct tally *tally)
+static int end_enforced(struct shared_ask *s, struct ask_counts *counts)
 {
     if (s->error != 0) {
         return 0;
@@ -299,7 +300,7 @@ static int end_enforced(struct shared_ask *s, struct tally *tally)
     if (answer->answer.verdict != WEIR_ALLOW) {
         after_denial(s, part);
     }
-    return begin_shadow(s, tally);
+    return begin_shadow(s, counts);
 }
 
 static void take_enforced(struct shared_ask *s, int error, const struct remote_answer *said)
@@ -319,29 +320,30 @@ static void enforced_done(void *arg, int error, const struct remote_answer *said
     }
 }
 
-static int begin_enforced(struct shared_ask *s, struct tally *tally)
+static int begin_enforced(struct shared_ask *s, struct ask_counts *counts)
 {
     struct remote_answer said;
     s->left = 2;
     int e = ask_fleet(&s->parts[0], s->enforced, s->max_wait_ns, &said, enforced_done, s);
     if (e == REMOTE_PENDING) {
         keep(s);
-        return count_down(s, 1) ? end_enforced(s, tally) : RULES_PENDING;
+        return count_down(s, 1) ? end_enforced(s, counts) : RULES_PENDING;
     }
     take_enforced(s, e == REMOTE_ANSWERED ? 0 : e, &said);
-    return end_enforced(s, tally);
+    return end_enforced(s, counts);
 }
 
 /* ---- the whole ---- */
 
 /* Continues a question on the thread of its last pending answer. */
-static void resume(struct shared_ask *s, int (*go_on)(struct shared_ask *s, struct tally *tally))
+static void resume(struct shared_ask *s,
+                   int (*go_on)(struct shared_ask *s, struct ask_counts *counts))
 {
     struct weir_rules *rules = s->waiter.rules;
-    struct tally tally = {0};
+    struct ask_counts counts = {0};
     struct slot *slot = gate_enter(rules);
-    int e = go_on(s, &tally);
-    rules_count(rules, slot, &tally, e != RULES_PENDING && s->error != 0);
+    int e = go_on(s, &counts);
+    rules_count(rules, slot, &counts, e != RULES_PENDING && s->error != 0);
     gate_leave(slot);
     if (e != RULES_PENDING) {
         struct arena own = s->own; /* `done` may end the asker's memory */
@@ -359,7 +361,7 @@ static int begin(const struct rules_ask *a, const struct matches *matches, struc
         return e;
     }
     if (s->enforced > 0) {
-        return begin_enforced(s, a->tally);
+        return begin_enforced(s, a->counts);
     }
     if (matches->enforced_count > 0) { /* all of them are decided here */
         e = asking_enforced(a, matches, &s->answer);
@@ -367,7 +369,7 @@ static int begin(const struct rules_ask *a, const struct matches *matches, struc
     } else {
         s->answer.answer.verdict = WEIR_ALLOW;
     }
-    return e != 0 ? e : begin_shadow(s, a->tally);
+    return e != 0 ? e : begin_shadow(s, a->counts);
 }
 
 int ask_shared(const struct rules_ask *a, const struct matches *matches,

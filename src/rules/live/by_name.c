@@ -8,10 +8,10 @@
 
 /* Returns the number of the alternative of a part that `by` names ("b" or "b,d"), or 0, the first
  * one. Counts the names that it finds in *used. */
-static size_t alternative_of(const struct texts *names, struct text by, size_t *used)
+static size_t alternative_of(const struct texts *names, struct weir_text by, size_t *used)
 {
     while (by.len > 0) {
-        struct text name = text_cut(&by, ',');
+        struct weir_text name = text_cut(&by, ',');
         for (size_t i = 0; i < names->count; i++) {
             if (text_equal(names->at[i], name)) {
                 ++*used;
@@ -23,9 +23,10 @@ static size_t alternative_of(const struct texts *names, struct text by, size_t *
 }
 
 /* Refuses names in `by` that no part of the key has, or that are two alternatives of one part. */
-static int check_by(const struct rule *rule, struct text by, size_t used, struct weir_error *error)
+static int check_by(const struct rule *rule, struct weir_text by, size_t used,
+                    struct weir_error *error)
 {
-    struct text rest = by;
+    struct weir_text rest = by;
     size_t names = 0;
     for (; rest.len > 0; names++) {
         (void)text_cut(&rest, ',');
@@ -43,11 +44,11 @@ static int read_parts(const struct ruleset *set, const struct rule *rule,
                       const struct weir_rules_key *key, struct request *request,
                       struct weir_error *error)
 {
-    struct text by = {key->by.at, key->by.len};
+    struct weir_text by = {key->by.at, key->by.len};
     size_t used = 0;
     int e = 0;
     for (size_t i = 0; e == 0 && i < key->parts_count; i++) {
-        struct text value = {key->parts[i].at, key->parts[i].len};
+        struct weir_text value = {key->parts[i].at, key->parts[i].len};
         unsigned attribute =
             rule->key[i][alternative_of(&rule->config->key[i].alternatives, by, &used)];
         if (value.at == NULL || value.len == 0) {
@@ -66,7 +67,7 @@ static int read_tier(const struct ruleset *set, const struct rule *rule,
                      const struct weir_rules_key *key, struct request *request,
                      struct weir_error *error)
 {
-    struct text tier = {key->tier.at, key->tier.len};
+    struct weir_text tier = {key->tier.at, key->tier.len};
     if (tier.len == 0 || rule->tier_attribute == NO_ATTRIBUTE) {
         return 0;
     }
@@ -108,7 +109,7 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
     char shard[WEIR_KEY_MAX];
     size_t len;
     bool unknown = false;
-    struct text name = {key->limit.at, key->limit.len};
+    struct weir_text name = {key->limit.at, key->limit.len};
     const struct rule *rule = ruleset_find(set, name);
     if (rule == NULL) {
         return fail(error, WEIR_ENOLIMIT, "no limit named '%.*s'",
@@ -140,7 +141,7 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
         .remote = variant->holder->remote,
         .shard = {shard_len > 0 ? shard : NULL, shard_len},
         .kind = variant->kind};
-    return fn(arg, variant->holder->limiter, (struct text){bytes, len}, &found);
+    return fn(arg, variant->holder->limiter, (struct weir_text){bytes, len}, &found);
 }
 
 int rules_use(struct weir_rules *rules, const struct weir_rules_key *key, rules_use_fn fn,
@@ -160,7 +161,7 @@ struct user {
     struct weir_error *error;
 };
 
-static int use_public(void *arg, struct weir *limiter, struct text key,
+static int use_public(void *arg, struct weir *limiter, struct weir_text key,
                       const struct rules_found *found)
 {
     const struct user *u = arg;
@@ -189,7 +190,7 @@ int weir_rules_key_parts(struct weir_rules *rules, const char *limit, size_t lim
         return WEIR_EINVAL;
     }
     struct slot *slot = gate_enter(rules);
-    const struct rule *rule = ruleset_find(rules->set, (struct text){limit, limit_len});
+    const struct rule *rule = ruleset_find(rules->set, (struct weir_text){limit, limit_len});
     int parts = rule != NULL ? (int)rule->config->key_parts : WEIR_ENOLIMIT;
     gate_leave(slot);
     return parts;
@@ -205,7 +206,7 @@ void weir_rules_count_denied(const struct weir_rules_found *found, const void *k
 }
 
 void rules_denied(struct weir_rules *rules, void *where, const struct rules_found *found,
-                  struct text key, uint64_t now_ns, struct weir_answer *answer)
+                  struct weir_text key, uint64_t now_ns, struct weir_answer *answer)
 {
     struct denial denial = {rules, where, found->told.limit, key, found->shard, now_ns};
     if (denial.holder != NULL) {
@@ -219,7 +220,7 @@ struct block_notes *rules_block_notes(const struct rules_found *found)
     return &holder->notes;
 }
 
-void rules_forget_denials(const struct rules_found *found, struct text key)
+void rules_forget_denials(const struct rules_found *found, struct weir_text key)
 {
     const struct holder *holder = found->told.limit;
     if (holder != NULL && holder->denials != NULL) {

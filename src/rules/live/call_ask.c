@@ -409,7 +409,7 @@ static void let_go(struct call *call)
 }
 
 /* Goes from stage to stage until answers are pending, or the call is answered. Inside the gate. */
-static int advance(struct call *call, struct tally *tally)
+static int advance(struct call *call, struct ask_counts *counts)
 {
     static void (*const stages[STAGES])(struct call * call) = {begin_alone, begin_group,
                                                                begin_rest};
@@ -423,8 +423,8 @@ static int advance(struct call *call, struct tally *tally)
     if (call->error == 0) {
         end_rest(call);
         call_conclude(call);
-        tally->shadow_denied += call->answer.shadow_denied > 0;
-        tally->shadow_failed += call->shadow_failed;
+        counts->shadow_denied += call->answer.shadow_denied > 0;
+        counts->shadow_failed += call->shadow_failed;
     }
     return call->error;
 }
@@ -432,10 +432,10 @@ static int advance(struct call *call, struct tally *tally)
 static void resume(struct call *call)
 {
     struct weir_rules *rules = call->rules;
-    struct tally tally = {0};
+    struct ask_counts counts = {0};
     struct slot *slot = gate_enter(rules);
-    int e = advance(call, &tally);
-    rules_count(rules, slot, &tally, e < 0);
+    int e = advance(call, &counts);
+    rules_count(rules, slot, &counts, e < 0);
     gate_leave(slot);
     if (e != RULES_PENDING) {
         let_go(call);
@@ -445,21 +445,21 @@ static void resume(struct call *call)
 
 int call_ask(struct call *call, struct weir_error *error)
 {
-    struct tally tally = {.asked = (unsigned)call->count};
+    struct ask_counts counts = {.asked = (unsigned)call->count};
     struct weir_rules *rules = call->rules;
     if (call->count == 0 || call->count > CALL_MAX) {
         return fail(error, WEIR_EINVAL, "found %zu descriptors, expected 1 to %d", call->count,
                     CALL_MAX);
     }
     struct slot *slot = gate_enter(rules);
-    int e = call_gather(call, rules->set, &tally, error);
+    int e = call_gather(call, rules->set, &counts, error);
     if (e == 0) {
-        e = advance(call, &tally);
+        e = advance(call, &counts);
         if (e < 0) {
             (void)fail(error, e, "%s", weir_strerror(e));
         }
     }
-    rules_count(rules, slot, &tally, e < 0);
+    rules_count(rules, slot, &counts, e < 0);
     gate_leave(slot);
     return e;
 }

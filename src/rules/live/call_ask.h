@@ -46,8 +46,8 @@ struct call_question {
     bool back;     /* give the hits back */
     /* An override; rate.burst is 0 if there is none: */
     struct remote_rate rate;
-    struct rate named; /* the rate as the caller has named it */
-    struct text key;   /* its key of the built-in limit; count 0 in `named`: denied */
+    struct rate named;    /* the rate as the caller has named it */
+    struct weir_text key; /* its key of the built-in limit; count 0 in `named`: denied */
 };
 
 /* The status of one question. Texts are in the memory of the call. */
@@ -55,7 +55,7 @@ struct call_status {
     int verdict;             /* enum weir_verdict */
     bool limited;            /* a limit decided, which clients may be told; it has: */
     bool unlimited;          /* a rate without end, or ... */
-    struct text label;       /* (of its config) */
+    struct weir_text label;  /* (of its config) */
     struct rate rate;        /* ... this rate, and ... */
     bool windows;            /* (its windows begin at multiples of its period since 1970) */
     uint64_t remaining;      /* ... so much left. */
@@ -129,7 +129,7 @@ struct call_part {
     enum part_role role;
     struct kept_limit limit;           /* its holder is NULL for the built-in limit */
     const struct limit_config *config; /* only while parts are gathered */
-    struct text label;
+    struct weir_text label;
     struct rate rate;
     bool windows; /* as in struct call_status */
     struct remote_part remote;
@@ -156,7 +156,7 @@ static inline bool part_denies(const struct call_part *part)
 }
 
 /* Finds the parts of all questions. Returns 0, or WEIR_E... with the reason. Inside the gate. */
-int call_gather(struct call *call, const struct ruleset *set, struct tally *tally,
+int call_gather(struct call *call, const struct ruleset *set, struct ask_counts *counts,
                 struct weir_error *error);
 
 /* Sets the statuses and the answer when all parts have answered. */

@@ -181,9 +181,9 @@ static int add_matches(const struct gathering *g)
     quiet.ask.error = NULL;
     for (size_t i = 0; e == 0 && i < matches.shadow_count; i++) {
         /* an error that only a shadow limit has does not fail the call */
-        g->ask.tally->shadow_failed += add_rule(&quiet, matches.shadow[i]) != 0;
+        g->ask.counts->shadow_failed += add_rule(&quiet, matches.shadow[i]) != 0;
     }
-    g->ask.tally->shadow_failed += matches.shadow_dropped;
+    g->ask.counts->shadow_failed += matches.shadow_dropped;
     return e;
 }
 
@@ -236,11 +236,12 @@ static void drop_replaced(struct call *call)
     }
 }
 
-int call_gather(struct call *call, const struct ruleset *set, struct tally *tally,
+int call_gather(struct call *call, const struct ruleset *set, struct ask_counts *counts,
                 struct weir_error *error)
 {
     struct gathering g = {
-        .ask = {.set = set, .now_ns = call->now_ns, .tally = tally, .error = error}, .call = call};
+        .ask = {.set = set, .now_ns = call->now_ns, .counts = counts, .error = error},
+        .call = call};
     call->charge = set->config.envoy.charge;
     call->statuses = arena_room(call->memory, call->count * sizeof call->statuses[0]);
     answer_init(&call->answer);
@@ -253,7 +254,7 @@ int call_gather(struct call *call, const struct ruleset *set, struct tally *tall
             return e;
         }
     }
-    call->oddities |= tally->cost_unread > 0 ? CALL_UNREAD_COST : 0;
+    call->oddities |= counts->cost_unread > 0 ? CALL_UNREAD_COST : 0;
     drop_replaced(call);
     return call->memory->failed ? fail(error, WEIR_ENOMEM, "out of memory for a call") : 0;
 }

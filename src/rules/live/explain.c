@@ -80,7 +80,7 @@ static void add_misspelt(struct words *w, const struct rules_ask *ask, const str
     char room[QUOTE_MAX];
     for (size_t i = 0; i < ask->question->attributes_count; i++) {
         const struct weir_rules_attribute *a = &ask->question->attributes[i];
-        struct text name = {a->name, a->name_len};
+        struct weir_text name = {a->name, a->name_len};
         bool found = text_map_find(ask->set->names, name) < 0 &&
                      misspelt_find(ask->set, ask->question, name, meant);
         for (size_t j = 0; found && j < names->count; j++) {
@@ -228,9 +228,9 @@ static void tell_attributes(const struct explaining *e)
     for (uint64_t left = e->ask.request->present; left != 0; left &= left - 1) {
         unsigned number = (unsigned)__builtin_ctzll(left);
         char address[ADDRESS_MAX];
-        struct text value = number == NUMBER_IP
-                                ? text_of(address_print(&e->ask.request->ip, address))
-                                : e->ask.request->value[number];
+        struct weir_text value = number == NUMBER_IP
+                                     ? text_of(address_print(&e->ask.request->ip, address))
+                                     : e->ask.request->value[number];
         e->tell->attribute(e->arg, set->attributes[number], value);
     }
 }
@@ -273,7 +273,7 @@ int rules_explain(struct weir_rules *rules, const struct weir_rules_question *qu
 {
     struct weir_rules_question peek = *question;
     struct request request;
-    struct tally uncounted = {0};
+    struct ask_counts uncounted = {0};
     struct explaining e = {.tell = tell, .arg = arg};
     peek.mode = WEIR_PEEK;
     (void)pthread_mutex_lock(&rules->reload);

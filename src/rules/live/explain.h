@@ -9,11 +9,11 @@
 
 /* One limit. Texts are valid only during the call. */
 struct explained_limit {
-    struct text name;
-    unsigned line;    /* in the rule file; 0: it was added by weir_rules_put() */
-    const char *why;  /* why it does not apply; NULL: it applies, and the members below are set */
-    bool shadow;      /* by the rules or switched */
-    struct text tier; /* len 0: none */
+    struct weir_text name;
+    unsigned line;   /* in the rule file; 0: it was added by weir_rules_put() */
+    const char *why; /* why it does not apply; NULL: it applies, and the members below are set */
+    bool shadow;     /* by the rules or switched */
+    struct weir_text tier; /* len 0: none */
     int algorithm;
     const char *rate; /* "100/min" */
     const char *key;  /* as weir_rules_key_text() writes it */
@@ -27,7 +27,7 @@ struct explained_limit {
  * does ("allow" or "block", and the line of its entry); with each limit, in the order of the file.
  * They must not use the rules. */
 struct explain_told {
-    void (*attribute)(void *arg, struct text name, struct text value);
+    void (*attribute)(void *arg, struct weir_text name, struct weir_text value);
     void (*list)(void *arg, const char *name, unsigned line);
     void (*limit)(void *arg, const struct explained_limit *limit);
 };

@@ -1,3 +1,5 @@
+#include <assert.h>
+
 #include "base/atomic.h"
 #include "base/lock.h"
 #include "rules/live/live.h"
@@ -19,7 +21,10 @@ struct slot *gate_enter(struct weir_rules *r)
 
 void gate_leave(struct slot *slot)
 {
-    (void)fetch_sub(&slot->inside, 1); /* releases what was read and decided to gate_close() */
+    /* Releases what was read and decided to gate_close(). */
+    uint64_t inside = fetch_sub(&slot->inside, 1);
+    assert(inside > 0);
+    (void)inside;
 }
 
 static void wait_until_empty(const struct weir_rules *r)
@@ -45,6 +50,7 @@ void gate_open(struct weir_rules *r)
 void gate_switch(struct weir_rules *r, struct ruleset *set)
 {
     struct ruleset *old = r->set;
+    assert(load_relaxed(&r->closed) == 0); /* reloads exclude each other */
     gate_close(r);
     ruleset_change(set);
     r->set = set;

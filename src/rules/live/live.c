@@ -78,7 +78,7 @@ static int report(int e, struct problems *problems, struct weir_error *error)
 /* The origin of rules: a path, or a text with a name. */
 struct origin {
     const char *path;
-    struct text text;
+    struct weir_text text;
     bool is_text;
     bool sandbox;
 };
@@ -221,8 +221,8 @@ int weir_rules_open_text(struct weir_rules **rules, const char *name, const char
     return open_from(rules, &from, options, error);
 }
 
-int rules_open_sandbox(struct weir_rules **rules, struct text yaml, weir_rules_message_fn message,
-                       void *arg, struct weir_error *error)
+int rules_open_sandbox(struct weir_rules **rules, struct weir_text yaml,
+                       weir_rules_message_fn message, void *arg, struct weir_error *error)
 {
     struct weir_rules_options options = WEIR_RULES_OPTIONS_INIT;
     struct origin from = {RULES_TEXT, yaml, true, true};
@@ -380,8 +380,8 @@ static int switch_config(struct weir_rules *rules, int e, struct config *next,
     return e;
 }
 
-int rules_put(struct weir_rules *rules, struct text yaml, weir_rules_message_fn message, void *arg,
-              struct weir_error *error)
+int rules_put(struct weir_rules *rules, struct weir_text yaml, weir_rules_message_fn message,
+              void *arg, struct weir_error *error)
 {
     struct config next;
     struct problems problems = problems_to(rules, message, arg);
@@ -397,7 +397,7 @@ int weir_rules_put(struct weir_rules *rules, const char *yaml, size_t yaml_len,
                    struct weir_error *error)
 {
     return rules != NULL && yaml != NULL
-               ? rules_put(rules, (struct text){yaml, yaml_len}, NULL, NULL, error)
+               ? rules_put(rules, (struct weir_text){yaml, yaml_len}, NULL, NULL, error)
                : fail(error, WEIR_EINVAL, "the rules or the limit is NULL");
 }
 

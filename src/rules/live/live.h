@@ -108,8 +108,8 @@ int rules_ask_in(struct weir_rules *rules, void *where, struct arena *memory,
  * name RULES_TEXT as the file. Returns the errors of weir_rules_open().
  */
 #define RULES_TEXT "rules"
-int rules_open_sandbox(struct weir_rules **rules, struct text yaml, weir_rules_message_fn message,
-                       void *arg, struct weir_error *error);
+int rules_open_sandbox(struct weir_rules **rules, struct weir_text yaml,
+                       weir_rules_message_fn message, void *arg, struct weir_error *error);
 
 /* ---- rules that are only checked (live_check.c) ---- */
 
@@ -127,7 +127,7 @@ struct rules_check_told {
  * without using it. Returns 0; WEIR_ERULES if the rules have errors; WEIR_EINVAL if the rules in use
  * did not come from files; or WEIR_ENOMEM.
  */
-int rules_check(struct weir_rules *rules, const struct text *yaml,
+int rules_check(struct weir_rules *rules, const struct weir_text *yaml,
                 const struct rules_check_told *tell, void *arg, struct weir_error *error);
 
 /* Returns why limits that apply gave this answer (enum weir_rules_reason). */
@@ -137,8 +137,8 @@ int rules_reason(const struct weir_answer *answer); /* rules_answer.c */
  * options. */
 int rules_reload(struct weir_rules *rules, const char *path, weir_rules_message_fn message,
                  void *arg, struct weir_error *error);
-int rules_put(struct weir_rules *rules, struct text yaml, weir_rules_message_fn message, void *arg,
-              struct weir_error *error);
+int rules_put(struct weir_rules *rules, struct weir_text yaml, weir_rules_message_fn message,
+              void *arg, struct weir_error *error);
 
 /* ruleset_needs_ip() of the rules in force. */
 bool rules_need_ip(struct weir_rules *rules);
@@ -157,13 +157,13 @@ bool rules_deny_bad_calls(struct weir_rules *rules);
 /* What rules_use() found: what weir_rules_use() tells, and how the fleet is asked. */
 struct rules_found {
     struct weir_rules_found told;
-    void *remote;        /* as struct remote_part.limit; NULL: decided here */
-    struct text shard;   /* as there */
-    enum rate_kind kind; /* of the rate: questions need rate_cost(), answers rate_answer() */
+    void *remote;           /* as struct remote_part.limit; NULL: decided here */
+    struct weir_text shard; /* as there */
+    enum rate_kind kind;    /* of the rate: questions need rate_cost(), answers rate_answer() */
 };
 
 /* As weir_rules_use_fn; there is no limiter if a fleet decides. */
-typedef int (*rules_use_fn)(void *arg, struct weir *limiter, struct text key,
+typedef int (*rules_use_fn)(void *arg, struct weir *limiter, struct weir_text key,
                             const struct rules_found *found);
 
 int rules_use(struct weir_rules *rules, const struct weir_rules_key *key, rules_use_fn fn,
@@ -175,10 +175,10 @@ int rules_use(struct weir_rules *rules, const struct weir_rules_key *key, rules_
  * by fn, or after gate_enter().
  */
 void rules_denied(struct weir_rules *rules, void *where, const struct rules_found *found,
-                  struct text key, uint64_t now_ns, struct weir_answer *answer);
+                  struct weir_text key, uint64_t now_ns, struct weir_answer *answer);
 
 /* Forgets the denials of a key that were counted. */
-void rules_forget_denials(const struct rules_found *found, struct text key);
+void rules_forget_denials(const struct rules_found *found, struct weir_text key);
 
 /* Returns the notes that weir_rules_blocks() lists. They live as long as the limit. */
 struct block_notes *rules_block_notes(const struct rules_found *found);

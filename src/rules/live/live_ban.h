@@ -23,8 +23,8 @@ struct denial {
     struct weir_rules *rules;
     void *where; /* as for remote_ops.ask() */
     struct holder *holder;
-    struct text key;
-    struct text shard; /* as in struct remote_part */
+    struct weir_text key;
+    struct weir_text shard; /* as in struct remote_part */
     uint64_t now_ns;
 };
 

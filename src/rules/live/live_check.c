@@ -58,7 +58,7 @@ static int check_whole(struct weir_rules *rules, int e, struct config *config, c
     return e;
 }
 
-int rules_check(struct weir_rules *rules, const struct text *yaml,
+int rules_check(struct weir_rules *rules, const struct weir_text *yaml,
                 const struct rules_check_told *tell, void *arg, struct weir_error *error)
 {
     struct problems problems = {.tell = tell->message, .arg = arg};

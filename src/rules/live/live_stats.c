@@ -48,7 +48,7 @@ static int read_counts(const struct holder *holder, struct weir_rules_limit *lim
 }
 
 /* A list in the making, and the limiter that has its turn. */
-struct listing {
+struct stats_listing {
     weir_rules_limit_fn limit_fn;
     weir_rules_block_fn block_fn;
     void *arg;
@@ -58,14 +58,16 @@ struct listing {
     char tier[WEIR_RULES_NAME];
 };
 
-static void put_names(struct listing *l, const struct rule *rule, const struct variant *variant)
+static void put_names(struct stats_listing *l, const struct rule *rule,
+                      const struct variant *variant)
 {
     (void)snprintf(l->name, sizeof l->name, "%.*s", TEXT_ARGS(rule->config->name));
     (void)snprintf(l->tier, sizeof l->tier, "%.*s", (int)variant->tier.len,
                    variant->tier.at != NULL ? variant->tier.at : "");
 }
 
-static int list_limit(struct listing *l, const struct rule *rule, const struct variant *variant)
+static int list_limit(struct stats_listing *l, const struct rule *rule,
+                      const struct variant *variant)
 {
     char rate[QUANTITY_MAX];
     const struct setting *setting = variant->setting;
@@ -91,8 +93,8 @@ static int list_limit(struct listing *l, const struct rule *rule, const struct v
 }
 
 /* Calls `list` for each limiter, in the order of the file, until it does not return 0. */
-static int each_variant(struct weir_rules *rules, struct listing *l,
-                        int (*list)(struct listing *l, const struct rule *rule,
+static int each_variant(struct weir_rules *rules, struct stats_listing *l,
+                        int (*list)(struct stats_listing *l, const struct rule *rule,
                                     const struct variant *variant))
 {
     int e = 0;
@@ -109,14 +111,14 @@ static int each_variant(struct weir_rules *rules, struct listing *l,
 
 int weir_rules_limits(struct weir_rules *rules, weir_rules_limit_fn fn, void *arg)
 {
-    struct listing l = {.limit_fn = fn, .arg = arg};
+    struct stats_listing l = {.limit_fn = fn, .arg = arg};
     return rules == NULL || fn == NULL ? WEIR_EINVAL : each_variant(rules, &l, list_limit);
 }
 
 /* ---- blocks ---- */
 
 /* Returns false if the limiter is local and the key is not blocked any more. */
-static bool is_blocked(const struct listing *l, const struct block_note *note)
+static bool is_blocked(const struct stats_listing *l, const struct block_note *note)
 {
     struct weir_answer said;
     struct weir_question peek = {
@@ -128,7 +130,7 @@ static bool is_blocked(const struct listing *l, const struct block_note *note)
 
 static int list_block(void *arg, const struct block_note *note)
 {
-    const struct listing *l = arg;
+    const struct stats_listing *l = arg;
     struct weir_rules_block block = {.size = sizeof block,
                                      .limit = l->name,
                                      .tier = l->tier,
@@ -142,7 +144,8 @@ static int list_block(void *arg, const struct block_note *note)
     return is_blocked(l, note) ? l->block_fn(l->arg, &block) : 0;
 }
 
-static int list_blocks(struct listing *l, const struct rule *rule, const struct variant *variant)
+static int list_blocks(struct stats_listing *l, const struct rule *rule,
+                       const struct variant *variant)
 {
     put_names(l, rule, variant);
     l->holder = variant->holder;
@@ -151,7 +154,7 @@ static int list_blocks(struct listing *l, const struct rule *rule, const struct 
 
 int weir_rules_blocks(struct weir_rules *rules, uint64_t now_ns, weir_rules_block_fn fn, void *arg)
 {
-    struct listing l = {.block_fn = fn, .arg = arg, .now_ns = now_ns};
+    struct stats_listing l = {.block_fn = fn, .arg = arg, .now_ns = now_ns};
     return rules == NULL || fn == NULL ? WEIR_EINVAL : each_variant(rules, &l, list_blocks);
 }
 

@@ -73,7 +73,7 @@ void answer_init(struct weir_rules_answer *answer)
     answer->deny_message[0] = 0;
 }
 
-void answer_put_name(char *to, struct text name)
+void answer_put_name(char *to, struct weir_text name)
 {
     if (name.len > 0) {
         memcpy(to, name.at, name.len); /* at most WEIR_RULES_NAME - 1: name_is_good() */
@@ -175,7 +175,7 @@ void answer_peek(struct weir_rules_answer *answer, struct weir_answer *most,
     }
 }
 
-void answer_put_shadow(struct weir_rules_answer *answer, struct text limit)
+void answer_put_shadow(struct weir_rules_answer *answer, struct weir_text limit)
 {
     answer->answer.flags |= WEIR_FLAG_SHADOW;
     answer->reason = WEIR_REASON_SHADOW;

@@ -17,7 +17,7 @@ static bool is_digit(char c)
 /* ---- reading ---- */
 
 /* Reads 1 to `digits` decimal digits; -1 if there is anything else, or the number exceeds `most`. */
-static int read_decimal(struct text text, size_t digits, int most)
+static int read_decimal(struct weir_text text, size_t digits, int most)
 {
     uint64_t number;
     return text.len <= digits && text_to_u64(text, &number) && number <= (uint64_t)most
@@ -29,7 +29,7 @@ static int read_decimal(struct text text, size_t digits, int most)
  * Reads an address at the beginning of the text; *rest is what follows it. Written by hand, because
  * inet_pton() takes half as long again, and most addresses are IPv4.
  */
-static bool read_ipv4(struct text text, uint8_t *bytes, struct text *rest)
+static bool read_ipv4(struct weir_text text, uint8_t *bytes, struct weir_text *rest)
 {
     const char *at = text.at;
     const char *end = text.at + text.len;
@@ -49,7 +49,7 @@ static bool read_ipv4(struct text text, uint8_t *bytes, struct text *rest)
     return true;
 }
 
-static bool read_ipv6(struct text text, uint8_t *bytes)
+static bool read_ipv6(struct weir_text text, uint8_t *bytes)
 {
     char copy[INET6_ADDRSTRLEN];
     if (text.len >= sizeof copy || memchr(text.at, 0, text.len) != NULL) {
@@ -61,7 +61,7 @@ static bool read_ipv6(struct text text, uint8_t *bytes)
 }
 
 /* Returns the family by the first '.' or ':'; 0 for neither. */
-static uint8_t family_of(struct text text)
+static uint8_t family_of(struct weir_text text)
 {
     for (size_t i = 0; i < text.len && i < 5; i++) {
         if (text.at[i] == '.') {
@@ -75,9 +75,9 @@ static uint8_t family_of(struct text text)
 }
 
 /* Reads an address as it is written, without turning mapped addresses into IPv4. */
-static bool read_plain(struct text text, struct address *out)
+static bool read_plain(struct weir_text text, struct address *out)
 {
-    struct text rest = {text.at, 0};
+    struct weir_text rest = {text.at, 0};
     *out = (struct address){.family = family_of(text)};
     return out->family == 4 ? read_ipv4(text, out->bytes, &rest) && rest.len == 0
                             : out->family == 6 && read_ipv6(text, out->bytes);
@@ -87,7 +87,7 @@ static bool read_plain(struct text text, struct address *out)
  * True for "%eth0", or nothing: the name of an interface of the machine that wrote it, which is no
  * part of the client's address.
  */
-static bool is_zone(struct text text)
+static bool is_zone(struct weir_text text)
 {
     for (size_t i = 1; i < text.len; i++) {
         char c = text.at[i];
@@ -98,14 +98,14 @@ static bool is_zone(struct text text)
     return text.len != 1;
 }
 
-bool port_is_good(struct text text)
+bool port_is_good(struct weir_text text)
 {
     return read_decimal(text, 5, 65535) >= 0;
 }
 
-bool port_complete(struct text text, char address[PORT_ADDRESS_MAX])
+bool port_complete(struct weir_text text, char address[PORT_ADDRESS_MAX])
 {
-    struct text port = text_after(text, text_starts(text, ":"));
+    struct weir_text port = text_after(text, text_starts(text, ":"));
     if (!port_is_good(port)) {
         return false;
     }
@@ -128,21 +128,21 @@ bool host_split(const char *text, char *host, size_t size, const char **port)
 }
 
 /* True for ":443", or nothing. */
-static bool is_port(struct text text)
+static bool is_port(struct weir_text text)
 {
     return text.len == 0 || (text.at[0] == ':' && port_is_good(text_after(text, 1)));
 }
 
-static bool read_any(struct text text, struct address *out)
+static bool read_any(struct weir_text text, struct address *out)
 {
-    struct text port = {text.at, 0};
+    struct weir_text port = {text.at, 0};
     *out = (struct address){.family = family_of(text)};
     if (out->family == 4) {
         return read_ipv4(text, out->bytes, &port) && is_port(port);
     }
     bool brackets = text.at[0] == '[';
-    struct text inside = brackets ? text_before(text_after(text, 1), ']') : text;
-    struct text host = text_before(inside, '%');
+    struct weir_text inside = brackets ? text_before(text_after(text, 1), ']') : text;
+    struct weir_text host = text_before(inside, '%');
     if (!is_zone(text_after(inside, host.len))) {
         return false;
     }
@@ -174,7 +174,7 @@ static void take_ipv4_out(struct address *a)
 /* ---- addresses ---- */
 
 /* True if a byte of two digits or more begins with 0: the one mistake that needs an explanation. */
-static bool has_leading_zero(struct text text)
+static bool has_leading_zero(struct weir_text text)
 {
     for (size_t i = 0; i + 1 < text.len; i++) {
         if (text.at[i] == '0' && is_digit(text.at[i + 1]) &&
@@ -185,7 +185,7 @@ static bool has_leading_zero(struct text text)
     return false;
 }
 
-static int refuse_address(struct text text, struct weir_error *error)
+static int refuse_address(struct weir_text text, struct weir_error *error)
 {
     char found[QUOTE_MAX];
     if (error == NULL) {
@@ -202,7 +202,7 @@ static int refuse_address(struct text text, struct weir_error *error)
                 quote(text, found));
 }
 
-int address_parse(struct text text, struct address *out, struct weir_error *error)
+int address_parse(struct weir_text text, struct address *out, struct weir_error *error)
 {
     struct address a;
     if (text.len == 0 || text.len > TEXT_MAX || !read_any(text, &a)) {
@@ -238,12 +238,12 @@ const char *address_print(const struct address *a, char *buffer)
 /* ---- networks ---- */
 
 /* Reads the number after the slash; -1 if it is no number, or more than `most`. */
-static int read_prefix(struct text text, int most)
+static int read_prefix(struct weir_text text, int most)
 {
     return text.len > 1 && text.at[0] == '0' ? -1 : read_decimal(text, 3, most);
 }
 
-static int refuse_network(struct text text, struct weir_error *error)
+static int refuse_network(struct weir_text text, struct weir_error *error)
 {
     char found[QUOTE_MAX];
     if (text.len <= TEXT_MAX && has_leading_zero(text)) {
@@ -266,13 +266,13 @@ static void settle(struct cidr *c)
     }
 }
 
-int cidr_parse(struct text text, struct cidr *out, struct weir_error *error)
+int cidr_parse(struct weir_text text, struct cidr *out, struct weir_error *error)
 {
     char found[QUOTE_MAX];
     char meant[CIDR_MAX];
     struct cidr c;
-    struct text address = text_before(text, '/');
-    struct text after = text_after(text, address.len);
+    struct weir_text address = text_before(text, '/');
+    struct weir_text after = text_after(text, address.len);
     if (!read_plain(address, &c.network)) {
         return refuse_network(text, error);
     }

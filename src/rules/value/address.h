@@ -28,17 +28,17 @@ struct address {
  * with the same bits. Returns 0, or WEIR_EINVAL with what was found; *out is written on success
  * only.
  */
-int address_parse(struct text text, struct address *out, struct weir_error *error);
+int address_parse(struct weir_text text, struct address *out, struct weir_error *error);
 
 /* True for a number from 0 to 65535, in up to five digits. */
-bool port_is_good(struct text text);
+bool port_is_good(struct weir_text text);
 
 /*
  * Writes "127.0.0.1:6380" for "6380" and ":6380", a port without an address. Returns false and
  * writes nothing for other texts.
  */
 #define PORT_ADDRESS_MAX 24
-bool port_complete(struct text text, char address[PORT_ADDRESS_MAX]);
+bool port_complete(struct weir_text text, char address[PORT_ADDRESS_MAX]);
 
 /*
  * Splits "127.0.0.1:6380", "[::1]:6380" or "localhost:6380" into the host, without brackets, in a
@@ -68,7 +68,7 @@ struct cidr {
  * expected 10.0.0.0/8). ::ffff:0:0/96 and the NAT64 prefix, and longer prefixes within them, become
  * IPv4; a shorter IPv6 prefix never contains IPv4 clients.
  */
-int cidr_parse(struct text text, struct cidr *out, struct weir_error *error);
+int cidr_parse(struct weir_text text, struct cidr *out, struct weir_error *error);
 
 #define CIDR_MAX (ADDRESS_MAX + 4)
 const char *cidr_print(const struct cidr *c, char *buffer); /* buffer of CIDR_MAX bytes */

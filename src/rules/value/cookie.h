@@ -7,13 +7,13 @@
 #include "common/text.h"
 
 /* True for a name that a cookie can have: a token of RFC 9110. */
-bool cookie_name_is_good(struct text name);
+bool cookie_name_is_good(struct weir_text name);
 
 /*
  * Sets *value to the value of the cookie, without quotes around it; len 0 if there is none. Upper
  * and lower case of names differ. Returns false if the field has the cookie twice with different
  * values: servers disagree on which of them counts.
  */
-bool cookie_find(struct text field, struct text name, struct text *value);
+bool cookie_find(struct weir_text field, struct weir_text name, struct weir_text *value);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* A place in the file. */
 struct csv_place {
-    struct text rest;       /* from here to the end of the file */
+    struct weir_text rest;  /* from here to the end of the file */
     const char *line_begin; /* of the line that this place is in */
     unsigned line;
 };
@@ -20,7 +20,7 @@ struct csv_row {
     size_t bytes; /* of all its fields so far */
 };
 
-void csv_init(struct csv *csv, struct text file)
+void csv_init(struct csv *csv, struct weir_text file)
 {
     csv->rest = text_starts(file, "\xef\xbb\xbf") ? text_after(file, 3) : file;
     csv->line = 1;
@@ -81,7 +81,7 @@ static int bad(struct csv_row *row, const struct csv_place *at, const char *foun
 {
     struct csv *csv = row->csv;
     set_place(&csv->field[0], at);
-    csv->field[0].text = (struct text){at->rest.at, 0};
+    csv->field[0].text = (struct weir_text){at->rest.at, 0};
     csv->fields = 0;
     row->here = *at;
     skip_line(&row->here);
@@ -92,7 +92,7 @@ static int bad(struct csv_row *row, const struct csv_place *at, const char *foun
 static int read_plain(struct csv_row *row, struct csv_field *field)
 {
     struct csv_place *p = &row->here;
-    struct text text = {p->rest.at, 0};
+    struct weir_text text = {p->rest.at, 0};
     for (; peek(p) != ',' && !at_line_end(p); step(p)) {
         if (peek(p) == '"') {
             return bad(row, p, "a quote inside a field",
@@ -137,7 +137,7 @@ static int read_quoted(struct csv_row *row, struct csv_field *field)
     if (!closed) {
         return bad(row, &open, "a quote that is never closed", "a closing quote");
     }
-    field->text = (struct text){to, len};
+    field->text = (struct weir_text){to, len};
     skip_blanks(p);
     if (peek(p) != ',' && !at_line_end(p)) {
         return bad(row, p, "text after a closing quote", "a comma or the end of the line");

@@ -15,20 +15,20 @@
 #define CSV_ROW_MAX 16384 /* bytes of one row: of all its fields together, unquoted */
 
 struct csv_field {
-    struct text text;
+    struct weir_text text;
     unsigned line;   /* from 1; of the field's first byte or quote, */
     unsigned column; /* in bytes from 1, without a byte order mark */
 };
 
 struct csv {
-    struct text rest; /* begins at the start of a line */
-    unsigned line;    /* of the next byte */
-    unsigned fields;  /* 0 after a bad row */
+    struct weir_text rest; /* begins at the start of a line */
+    unsigned line;         /* of the next byte */
+    unsigned fields;       /* 0 after a bad row */
     struct csv_field field[CSV_FIELDS_MAX];
     char unquoted[CSV_ROW_MAX]; /* holds fields that were in quotes until the next row */
 };
 
-void csv_init(struct csv *csv, struct text file);
+void csv_init(struct csv *csv, struct weir_text file);
 
 /*
  * Reads the next row into csv->field. Returns 1; 0 at the end; WEIR_EINVAL for a bad row, with

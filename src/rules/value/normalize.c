@@ -4,7 +4,7 @@
 
 const char *const attribute_names[ATTRIBUTE_PLAIN] = {"path", "method", "host", "ip"};
 
-enum attribute_kind attribute_kind_of(struct text name)
+enum attribute_kind attribute_kind_of(struct weir_text name)
 {
     unsigned kind = 0;
     while (kind < ATTRIBUTE_PLAIN && !text_is(name, attribute_names[kind])) {
@@ -13,7 +13,7 @@ enum attribute_kind attribute_kind_of(struct text name)
     return (enum attribute_kind)kind;
 }
 
-void normalize_method(struct text from, char *to)
+void normalize_method(struct weir_text from, char *to)
 {
     for (size_t i = 0; i < from.len; i++) {
         char c = from.at[i];
@@ -21,7 +21,7 @@ void normalize_method(struct text from, char *to)
     }
 }
 
-void normalize_lower(struct text from, char *to)
+void normalize_lower(struct weir_text from, char *to)
 {
     for (size_t i = 0; i < from.len; i++) {
         char c = from.at[i];
@@ -31,20 +31,20 @@ void normalize_lower(struct text from, char *to)
 
 /* Cuts ":443", and ":x", because servers do not read what follows a name and a colon. The colons of
  * an IPv6 address are in brackets, or the host is the address. */
-static struct text without_port(struct text host)
+static struct weir_text without_port(struct weir_text host)
 {
     struct address address;
-    struct text name = text_before(host, ':');
+    struct weir_text name = text_before(host, ':');
     if (host.len > 0 && host.at[0] == '[') {
         name.len = text_before(host, ']').len + 1;
         return name.len < host.len && host.at[name.len] == ':' ? name : host;
     }
-    struct text port = text_after(host, name.len);
+    struct weir_text port = text_after(host, name.len);
     bool colons = port.len > 0 && memchr(port.at + 1, ':', port.len - 1) != NULL;
     return colons && address_parse(host, &address, NULL) == 0 ? host : name;
 }
 
-static struct text without_dot(struct text host)
+static struct weir_text without_dot(struct weir_text host)
 {
     while (host.len > 1 && host.at[host.len - 1] == '.') {
         host.len--;
@@ -52,7 +52,7 @@ static struct text without_dot(struct text host)
     return host;
 }
 
-size_t normalize_host(struct text from, char *to)
+size_t normalize_host(struct weir_text from, char *to)
 {
     size_t before;
     do { /* repeated, because "a:80." has one end after the other */
@@ -63,7 +63,7 @@ size_t normalize_host(struct text from, char *to)
     return from.len;
 }
 
-bool is_host(struct text host)
+bool is_host(struct weir_text host)
 {
     size_t i = 0;
     while (i < host.len && (unsigned char)host.at[i] > ' ' &&
@@ -80,7 +80,7 @@ static size_t address_bytes(const struct address *a, char *to)
     return len;
 }
 
-int normalize_value(enum attribute_kind kind, struct text from, char *to, size_t *len,
+int normalize_value(enum attribute_kind kind, struct weir_text from, char *to, size_t *len,
                     struct weir_error *error)
 {
     struct address address;

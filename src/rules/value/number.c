@@ -8,7 +8,7 @@
 const char number_too_large[] = "it does not fit into 64 bits";
 const char number_varies[] = "month and year vary in length: use 30day or 365day";
 
-bool number_stop(struct number_reader *r, const char *why, struct text where)
+bool number_stop(struct number_reader *r, const char *why, struct weir_text where)
 {
     r->why = why;
     r->where = where;
@@ -38,7 +38,7 @@ static const char *listed(const struct unit *rows, char *buffer)
     return buffer;
 }
 
-int number_refuse(const struct number_reader *r, struct text text, const char *expected,
+int number_refuse(const struct number_reader *r, struct weir_text text, const char *expected,
                   struct weir_error *error)
 {
     char found[SHOWN_MAX];
@@ -95,7 +95,7 @@ bool number_to_whole(struct number_reader *r, const struct fraction *f, const ch
 
 /* ---- numbers ---- */
 
-bool number_digit_at(struct text t, size_t i)
+bool number_digit_at(struct weir_text t, size_t i)
 {
     return i < t.len && t.at[i] >= '0' && t.at[i] <= '9';
 }
@@ -108,20 +108,20 @@ void number_skip_blanks(struct number_reader *r)
 }
 
 /* Takes digits, which may have a single _ between two of them. */
-static struct text take_digits(struct number_reader *r)
+static struct weir_text take_digits(struct number_reader *r)
 {
-    struct text all = r->rest;
+    struct weir_text all = r->rest;
     size_t n = 0;
     while (number_digit_at(all, n) ||
            (n > 0 && n < all.len && all.at[n] == '_' && number_digit_at(all, n + 1))) {
         n++;
     }
     r->rest = text_after(all, n);
-    return (struct text){all.at, n};
+    return (struct weir_text){all.at, n};
 }
 
 /* Appends digits; `shift` is 1 before the point, 10 after it. */
-static bool append(struct fraction *f, struct text digits, unsigned shift)
+static bool append(struct fraction *f, struct weir_text digits, unsigned shift)
 {
     for (size_t i = 0; i < digits.len; i++) {
         if (digits.at[i] == '_') {
@@ -139,7 +139,7 @@ static bool append(struct fraction *f, struct text digits, unsigned shift)
 /*
  * Removes zeros at the end of the decimals, which do not change the number, however many there are.
  */
-static struct text without_last_zeros(struct text digits)
+static struct weir_text without_last_zeros(struct weir_text digits)
 {
     while (digits.len > 0 &&
            (digits.at[digits.len - 1] == '0' || digits.at[digits.len - 1] == '_')) {
@@ -173,7 +173,7 @@ bool number_read(struct number_reader *r, struct fraction *f)
 
 /* ---- units ---- */
 
-bool number_letter_at(struct text t, size_t i)
+bool number_letter_at(struct weir_text t, size_t i)
 {
     unsigned char c = i < t.len ? (unsigned char)t.at[i] : 0;
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c >= 0x80;
@@ -182,7 +182,7 @@ bool number_letter_at(struct text t, size_t i)
 bool number_read_name(struct number_reader *r, const struct unit *rows, const struct unit **unit)
 {
     number_skip_blanks(r);
-    struct text name = {r->rest.at, 0};
+    struct weir_text name = {r->rest.at, 0};
     while (number_letter_at(r->rest, name.len)) {
         name.len++;
     }

@@ -24,26 +24,26 @@ struct fraction {
 
 /* The text that is left to read, and the reason why reading stopped before its end. */
 struct number_reader {
-    struct text rest;
+    struct weir_text rest;
     const char *why;
-    struct text where;        /* the bytes that `why` is about; may be empty */
+    struct weir_text where;   /* the bytes that `why` is about; may be empty */
     const struct unit *units; /* the rows in which a unit was not found, or NULL */
 };
 
 /* Sets the reason why reading stopped; returns false. */
-bool number_stop(struct number_reader *r, const char *why, struct text where);
+bool number_stop(struct number_reader *r, const char *why, struct weir_text where);
 
 /* Does the same for the present place: "a unit is missing", or "a unit is missing at 'x'". */
 #define NUMBER_MISSING(r, what)                                                                    \
     number_stop(r, (r)->rest.len > 0 ? what " is missing at" : what " is missing", (r)->rest)
 
 /* Sets the error "found 'text', expected ...; why"; returns WEIR_EINVAL. */
-int number_refuse(const struct number_reader *r, struct text text, const char *expected,
+int number_refuse(const struct number_reader *r, struct weir_text text, const char *expected,
                   struct weir_error *error);
 
-bool number_digit_at(struct text t, size_t i);    /* '0'..'9', whatever the locale */
-bool number_letter_at(struct text t, size_t i);   /* a letter that names of units may have */
-void number_skip_blanks(struct number_reader *r); /* spaces and tabs */
+bool number_digit_at(struct weir_text t, size_t i);  /* '0'..'9', whatever the locale */
+bool number_letter_at(struct weir_text t, size_t i); /* a letter that names of units may have */
+void number_skip_blanks(struct number_reader *r);    /* spaces and tabs */
 
 /* Reads a number: "1", "1.5", "1_000"; "007" is 7. */
 bool number_read(struct number_reader *r, struct fraction *f);

@@ -11,13 +11,13 @@ static const unsigned char kinds[256] = {
     ['/'] = SLASH, ['?'] = END, ['#'] = END, ['%'] = OTHER, [';'] = OTHER, ['\0'] = OTHER,
 };
 
-static enum byte_kind kind_at(struct text in, size_t i)
+static enum byte_kind kind_at(struct weir_text in, size_t i)
 {
     return i < in.len ? (enum byte_kind)kinds[(unsigned char)in.at[i]] : END;
 }
 
 /* True if a plain segment begins after this slash: not '//', and no dot segment. */
-static bool clean_slash(struct text in, size_t slash)
+static bool clean_slash(struct weir_text in, size_t slash)
 {
     size_t i = slash + 1;
     while (i < in.len && in.at[i] == '.') {
@@ -27,7 +27,7 @@ static bool clean_slash(struct text in, size_t slash)
 }
 
 /* Returns the length of the path if it only has to lose its query, otherwise 0. */
-static size_t clean_length(struct text in)
+static size_t clean_length(struct weir_text in)
 {
     enum byte_kind kind;
     size_t i = 0;
@@ -56,7 +56,7 @@ static bool is_letter(char c)
 }
 
 /* Returns what follows "scheme://host"; all of it if there is no scheme. */
-static struct text without_host(struct text in)
+static struct weir_text without_host(struct weir_text in)
 {
     size_t i = 0;
     while (i < in.len && text_is_plain(in.at[i], "+-.")) {
@@ -71,13 +71,13 @@ static struct text without_host(struct text in)
     return text_after(in, i);
 }
 
-static struct text without_query(struct text in)
+static struct weir_text without_query(struct weir_text in)
 {
     size_t i = 0;
     while (kind_at(in, i) != END) {
         i++;
     }
-    return (struct text){in.at, i};
+    return (struct weir_text){in.at, i};
 }
 
 /* ---- piece by piece ----
@@ -91,7 +91,7 @@ static struct text without_query(struct text in)
 enum mark { MARK_SLASH, MARK_ENCODED_SLASH, MARK_SEMICOLON, MARK_END };
 
 struct cleaner {
-    struct text in;
+    struct weir_text in;
     size_t at;
     char *out;
     size_t kept;        /* "/a/b", without a last slash */
@@ -216,7 +216,7 @@ static int refuse_length(size_t length, struct weir_error *error)
     return fail(error, WEIR_EINVAL, "found %zu bytes, expected at most %d", length, PATH_BYTES_MAX);
 }
 
-int path_normalise(struct text in, char *out, size_t *out_len, struct weir_error *error)
+int path_normalise(struct weir_text in, char *out, size_t *out_len, struct weir_error *error)
 {
     size_t length = clean_length(in);
     if (length > PATH_BYTES_MAX) {

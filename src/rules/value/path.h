@@ -32,6 +32,6 @@
  * loses its query, is recognised by one scan and copied. After an error the content of out is
  * undefined.
  */
-int path_normalise(struct text in, char *out, size_t *out_len, struct weir_error *error);
+int path_normalise(struct weir_text in, char *out, size_t *out_len, struct weir_error *error);
 
 #endif

@@ -11,7 +11,7 @@ struct letter {
     size_t len;
 };
 
-static struct letter letter_at(struct text pattern, size_t at)
+static struct letter letter_at(struct weir_text pattern, size_t at)
 {
     char c = pattern.at[at];
     if (c == '\\' && at + 1 < pattern.len &&
@@ -21,7 +21,7 @@ static struct letter letter_at(struct text pattern, size_t at)
     return (struct letter){c, c == '*', 1};
 }
 
-bool pattern_has_wildcard(struct text pattern)
+bool pattern_has_wildcard(struct weir_text pattern)
 {
     for (size_t at = 0; at < pattern.len;) {
         struct letter letter = letter_at(pattern, at);
@@ -33,7 +33,7 @@ bool pattern_has_wildcard(struct text pattern)
     return false;
 }
 
-size_t pattern_literal(struct text pattern, char *out)
+size_t pattern_literal(struct weir_text pattern, char *out)
 {
     size_t n = 0;
     for (size_t at = 0; at < pattern.len;) {
@@ -52,7 +52,7 @@ size_t pattern_literal(struct text pattern, char *out)
  * same rule, one level up.
  */
 
-bool segment_match(struct text pattern, struct text segment)
+bool segment_match(struct weir_text pattern, struct weir_text segment)
 {
     size_t p = 0;
     size_t s = 0;
@@ -79,31 +79,31 @@ bool segment_match(struct text pattern, struct text segment)
     return true;
 }
 
-struct text path_segment(struct text path, size_t slash_at)
+struct weir_text path_segment(struct weir_text path, size_t slash_at)
 {
     return text_before(text_after(path, slash_at + 1), '/');
 }
 
 /* "/" has no segments; every other path has one after each slash. */
-static bool is_root(struct text path)
+static bool is_root(struct weir_text path)
 {
     return path.len == 1;
 }
 
-static bool crosses(struct text segment)
+static bool crosses(struct weir_text segment)
 {
     return segment.len == 2 && segment.at[0] == '*' && segment.at[1] == '*';
 }
 
-bool path_pattern_match(struct text pattern, struct text path)
+bool path_pattern_match(struct weir_text pattern, struct weir_text path)
 {
     size_t p = is_root(pattern) ? 1 : 0;
     size_t s = is_root(path) ? 1 : 0;
     size_t retry_p = 0; /* position after the last '**'; 0: there was none */
     size_t retry_s = 0;
     while (s < path.len || p < pattern.len) {
-        struct text want = p < pattern.len ? path_segment(pattern, p) : TEXT("");
-        struct text have = s < path.len ? path_segment(path, s) : TEXT("");
+        struct weir_text want = p < pattern.len ? path_segment(pattern, p) : TEXT("");
+        struct weir_text have = s < path.len ? path_segment(path, s) : TEXT("");
         if (crosses(want)) {
             retry_p = p += 1 + want.len;
             retry_s = s;
@@ -123,18 +123,18 @@ bool path_pattern_match(struct text pattern, struct text path)
 
 /* ---- names ---- */
 
-struct text path_pattern_name(struct text segment)
+struct weir_text path_pattern_name(struct weir_text segment)
 {
     bool braces = segment.len > 2 && segment.at[0] == '{' && segment.at[segment.len - 1] == '}';
-    return braces ? (struct text){segment.at + 1, segment.len - 2} : TEXT("");
+    return braces ? (struct weir_text){segment.at + 1, segment.len - 2} : TEXT("");
 }
 
-size_t path_pattern_plain(struct text pattern, char *out)
+size_t path_pattern_plain(struct weir_text pattern, char *out)
 {
     size_t n = 0;
     for (size_t at = 0; at < pattern.len && !is_root(pattern);) {
-        struct text segment = path_segment(pattern, at);
-        struct text plain = path_pattern_name(segment).len > 0 ? TEXT("*") : segment;
+        struct weir_text segment = path_segment(pattern, at);
+        struct weir_text plain = path_pattern_name(segment).len > 0 ? TEXT("*") : segment;
         out[n++] = '/';
         memcpy(out + n, plain.at, plain.len);
         n += plain.len;
@@ -143,11 +143,11 @@ size_t path_pattern_plain(struct text pattern, char *out)
     return n;
 }
 
-unsigned path_pattern_find(struct text pattern, struct text name)
+unsigned path_pattern_find(struct weir_text pattern, struct weir_text name)
 {
     unsigned n = 0;
     for (size_t at = 0; at < pattern.len && !is_root(pattern);) {
-        struct text segment = path_segment(pattern, at);
+        struct weir_text segment = path_segment(pattern, at);
         n++;
         if (text_equal(path_pattern_name(segment), name)) {
             return n;
@@ -157,7 +157,7 @@ unsigned path_pattern_find(struct text pattern, struct text name)
     return 0;
 }
 
-struct text path_nth(struct text path, unsigned n)
+struct weir_text path_nth(struct weir_text path, unsigned n)
 {
     size_t at = 0;
     while (n > 1 && at < path.len) {
@@ -173,7 +173,7 @@ struct text path_nth(struct text path, unsigned n)
  * Returns the pattern as it should have been written: encoded bytes decoded, and escaped where a
  * pattern needs it.
  */
-static struct text decoded(struct text pattern, char *out)
+static struct weir_text decoded(struct weir_text pattern, char *out)
 {
     size_t n = 0;
     for (size_t at = 0; at < pattern.len; at++) {
@@ -184,10 +184,10 @@ static struct text decoded(struct text pattern, char *out)
         out[n++] = byte >= 0 ? (char)byte : pattern.at[at];
         at += byte >= 0 ? 2 : 0;
     }
-    return (struct text){out, n};
+    return (struct weir_text){out, n};
 }
 
-static int refuse_encoded(struct text pattern, struct weir_error *error)
+static int refuse_encoded(struct weir_text pattern, struct weir_error *error)
 {
     char out[PATH_BYTES_MAX];
     char found[QUOTE_MAX];
@@ -197,7 +197,7 @@ static int refuse_encoded(struct text pattern, struct weir_error *error)
                 quote(pattern, found), quote(decoded(pattern, out), expected));
 }
 
-static bool has_double_star(struct text segment)
+static bool has_double_star(struct weir_text segment)
 {
     bool star = false;
     for (size_t at = 0; at < segment.len;) {
@@ -214,10 +214,10 @@ static bool has_double_star(struct text segment)
 #define NAME_MAX_BYTES 63
 
 /* Returns what is wrong with the name that a segment is, NULL if nothing is or it is none. */
-static const char *fault_of_name(struct text pattern, size_t at, bool crossed)
+static const char *fault_of_name(struct weir_text pattern, size_t at, bool crossed)
 {
-    struct text segment = path_segment(pattern, at);
-    struct text name = path_pattern_name(segment);
+    struct weir_text segment = path_segment(pattern, at);
+    struct weir_text name = path_pattern_name(segment);
     if (name.len == 0) {
         return NULL;
     }
@@ -227,12 +227,12 @@ static const char *fault_of_name(struct text pattern, size_t at, bool crossed)
     if (crossed) {
         return "has a name in braces after '**', expected it before";
     }
-    return path_pattern_find((struct text){pattern.at, at}, name) > 0
+    return path_pattern_find((struct weir_text){pattern.at, at}, name) > 0
                ? "has a name in braces twice, expected it once"
                : NULL;
 }
 
-static const char *fault_of_segment(struct text segment)
+static const char *fault_of_segment(struct weir_text segment)
 {
     if (segment.len == 0) {
         return "has an empty segment, expected single slashes and none at the end";
@@ -262,7 +262,7 @@ static const char *fault_of_byte(char c)
     }
 }
 
-static const char *fault_of(struct text pattern)
+static const char *fault_of(struct weir_text pattern)
 {
     const char *fault = NULL;
     if (pattern.len == 0 || pattern.at[0] != '/') {
@@ -276,7 +276,7 @@ static const char *fault_of(struct text pattern)
     }
     bool crossed = false;
     for (size_t at = 0; at < pattern.len && !is_root(pattern) && fault == NULL;) {
-        struct text segment = path_segment(pattern, at);
+        struct weir_text segment = path_segment(pattern, at);
         fault = fault_of_segment(segment);
         fault = fault != NULL ? fault : fault_of_name(pattern, at, crossed);
         crossed = crossed || crosses(segment);
@@ -285,7 +285,7 @@ static const char *fault_of(struct text pattern)
     return fault;
 }
 
-int path_pattern_check(struct text pattern, struct weir_error *error)
+int path_pattern_check(struct weir_text pattern, struct weir_error *error)
 {
     char found[QUOTE_MAX];
     const char *fault = fault_of(pattern);

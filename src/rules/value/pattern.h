@@ -17,13 +17,13 @@
 /*
  * True if the text has a wildcard. Other texts are compared byte by byte, after pattern_literal().
  */
-bool pattern_has_wildcard(struct text pattern);
+bool pattern_has_wildcard(struct weir_text pattern);
 
 /*
  * Writes the text with '\*' and '\\' unescaped into out (pattern.len bytes) and returns its length.
  * For patterns without wildcard.
  */
-size_t pattern_literal(struct text pattern, char *out);
+size_t pattern_literal(struct weir_text pattern, char *out);
 
 /*
  * Checks that a path pattern can match a normalised path (rules/value/path.h): it begins with '/'
@@ -31,10 +31,10 @@ size_t pattern_literal(struct text pattern, char *out);
  * segment, '?', '#', ';', NUL, trailing slash or percent-encoding (patterns are written decoded:
  * the error shows the decoded form); names in braces are good. Returns 0 or WEIR_EINVAL.
  */
-int path_pattern_check(struct text pattern, struct weir_error *error);
+int path_pattern_check(struct weir_text pattern, struct weir_error *error);
 
 /* Returns the segment of a path or path pattern that follows the slash at `slash`. */
-struct text path_segment(struct text path, size_t slash);
+struct weir_text path_segment(struct weir_text path, size_t slash);
 
 /*
  * A segment {name} of a path pattern matches as '*' does, and names what it has matched. It stands
@@ -44,17 +44,17 @@ struct text path_segment(struct text path, size_t slash);
  * returns its length. path_pattern_find() returns the number of the segment that is {name}, from 1;
  * 0 if there is none.
  */
-struct text path_pattern_name(struct text segment);
-size_t path_pattern_plain(struct text pattern, char *out);
-unsigned path_pattern_find(struct text pattern, struct text name);
+struct weir_text path_pattern_name(struct weir_text segment);
+size_t path_pattern_plain(struct weir_text pattern, char *out);
+unsigned path_pattern_find(struct weir_text pattern, struct weir_text name);
 
 /* Returns segment n of a path, from 1; len 0 if it has fewer. */
-struct text path_nth(struct text path, unsigned n);
+struct weir_text path_nth(struct weir_text path, unsigned n);
 
 /* Matches a checked pattern with a normalised path. */
-bool path_pattern_match(struct text pattern, struct text path);
+bool path_pattern_match(struct weir_text pattern, struct weir_text path);
 
 /* Matches a pattern in which only '*' is a wildcard, with one segment or a name. */
-bool segment_match(struct text pattern, struct text segment);
+bool segment_match(struct weir_text pattern, struct weir_text segment);
 
 #endif

@@ -22,7 +22,7 @@ static bool read_duration(struct number_reader *r, uint64_t *ns)
     do {
         struct fraction f;
         const struct unit *unit;
-        struct text part = r->rest;
+        struct weir_text part = r->rest;
         if (!number_read(r, &f) || !number_read_unit(r, units_of_time, &unit)) {
             return false;
         }
@@ -108,7 +108,7 @@ static bool to_rate(struct number_reader *r, const struct fraction *count, uint6
     return true;
 }
 
-static int parse_rate(struct text text, uint64_t bare_ns, bool may_be_zero, struct rate *out,
+static int parse_rate(struct weir_text text, uint64_t bare_ns, bool may_be_zero, struct rate *out,
                       struct weir_error *error)
 {
     struct number_reader r = {.rest = text};
@@ -126,12 +126,12 @@ static int parse_rate(struct text text, uint64_t bare_ns, bool may_be_zero, stru
     return 0;
 }
 
-int rate_parse(struct text text, uint64_t bare_ns, struct rate *out, struct weir_error *error)
+int rate_parse(struct weir_text text, uint64_t bare_ns, struct rate *out, struct weir_error *error)
 {
     return parse_rate(text, bare_ns, false, out, error);
 }
 
-int rate_parse_limit(struct text text, struct rate *out, struct weir_error *error)
+int rate_parse_limit(struct weir_text text, struct rate *out, struct weir_error *error)
 {
     if (text_is(text_trim(text), "unlimited")) {
         *out = (struct rate){UINT64_MAX, WEIR_SECOND};
@@ -192,7 +192,7 @@ const struct quantity quantity_size = {read_size, size_print};
 const struct quantity quantity_duration = {read_duration, duration_print};
 const struct quantity quantity_percent = {read_percent, percent_print};
 
-int quantity_parse(const struct quantity *quantity, struct text text, const char *expected,
+int quantity_parse(const struct quantity *quantity, struct weir_text text, const char *expected,
                    uint64_t *number, struct weir_error *error)
 {
     struct number_reader r = {.rest = text};
@@ -205,13 +205,13 @@ int quantity_parse(const struct quantity *quantity, struct text text, const char
     return 0;
 }
 
-int count_parse(struct text text, uint64_t *count, struct weir_error *error)
+int count_parse(struct weir_text text, uint64_t *count, struct weir_error *error)
 {
     return quantity_parse(&quantity_count, text, "a whole number such as 100 or 1.5k", count,
                           error);
 }
 
-int duration_parse(struct text text, uint64_t *ns, struct weir_error *error)
+int duration_parse(struct weir_text text, uint64_t *ns, struct weir_error *error)
 {
     return quantity_parse(&quantity_duration, text, "a duration such as 90s or 1h30m", ns, error);
 }

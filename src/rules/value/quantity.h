@@ -36,7 +36,7 @@ struct rate {
  * bare number after the slash ("3/10") is an error if bare_ns is 0; otherwise it counts in units of
  * bare_ns (weir replay: the unit of its timestamps).
  */
-int rate_parse(struct text text, uint64_t bare_ns, struct rate *out, struct weir_error *error);
+int rate_parse(struct weir_text text, uint64_t bare_ns, struct rate *out, struct weir_error *error);
 
 /* The kinds of rates in a rule file: units per period, no units at all, or any number of units. */
 enum rate_kind { RATE_COUNTS, RATE_NOTHING, RATE_UNLIMITED };
@@ -47,20 +47,20 @@ static inline enum rate_kind rate_kind(struct rate rate)
 }
 
 /* Reads a rate as rate_parse() does, or one that allows nothing ("0/s"), or "unlimited". */
-int rate_parse_limit(struct text text, struct rate *out, struct weir_error *error);
+int rate_parse_limit(struct weir_text text, struct rate *out, struct weir_error *error);
 
 /*
  * Reads "5ms", "90s", "1h30m", "0.5s" or "1 day": numbers with units, larger units first, each
  * once. The units are ns, us, ms, s, m or min, h, d or day, w or week, and their long names. The
  * sum must be a whole number of ns; 0 needs a unit too.
  */
-int duration_parse(struct text text, uint64_t *ns, struct weir_error *error);
+int duration_parse(struct weir_text text, uint64_t *ns, struct weir_error *error);
 
 /*
  * Reads "100", "1k", "1.5M", "2G", "3T" (powers of 1000) or "1_000_000". The result must be whole;
  * it may be 0.
  */
-int count_parse(struct text text, uint64_t *count, struct weir_error *error);
+int count_parse(struct weir_text text, uint64_t *count, struct weir_error *error);
 
 /*
  * Print a value as text that reads back as the same value, in the unit that takes the fewest
@@ -90,7 +90,7 @@ struct quantity {
 extern const struct quantity quantity_count, quantity_duration, quantity_size, quantity_percent;
 
 /* Reads a number; `expected` completes the error "found ..., expected ". */
-int quantity_parse(const struct quantity *quantity, struct text text, const char *expected,
+int quantity_parse(const struct quantity *quantity, struct weir_text text, const char *expected,
                    uint64_t *number, struct weir_error *error);
 
 #endif

@@ -7,7 +7,7 @@
 /* The room for one more character or escape, the quote, "..." and the end. */
 #define LAST (4 + 1 + 3 + 1)
 
-static const char *write_quoted(struct text text, bool ascii, char *buffer, size_t size)
+static const char *write_quoted(struct weir_text text, bool ascii, char *buffer, size_t size)
 {
     size_t n = 0;
     buffer[n++] = '\'';
@@ -27,12 +27,12 @@ static const char *write_quoted(struct text text, bool ascii, char *buffer, size
     return buffer;
 }
 
-const char *quote(struct text text, char *buffer)
+const char *quote(struct weir_text text, char *buffer)
 {
     return write_quoted(text, false, buffer, QUOTE_MAX);
 }
 
-const char *quote_ascii(struct text text, char *buffer, size_t size)
+const char *quote_ascii(struct weir_text text, char *buffer, size_t size)
 {
     return write_quoted(text, true, buffer, size);
 }

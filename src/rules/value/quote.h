@@ -13,12 +13,12 @@
  * Writes the text between single quotes into a buffer of QUOTE_MAX bytes, and returns the buffer.
  * Bytes that do not belong to a visible character become \xNN; a long text is cut and ended by '...
  */
-const char *quote(struct text text, char *buffer);
+const char *quote(struct weir_text text, char *buffer);
 
 /*
  * Does the same into `size` bytes, at least 16, with all but printable ASCII as \xNN: for texts in
  * which a digit of another alphabet must not look like one of ours.
  */
-const char *quote_ascii(struct text text, char *buffer, size_t size);
+const char *quote_ascii(struct weir_text text, char *buffer, size_t size);
 
 #endif

@@ -8,7 +8,7 @@ static unsigned smaller(unsigned a, unsigned b)
 }
 
 /* Computes the optimal string alignment distance, keeping three rows at a time. */
-unsigned suggest_distance(struct text a, const char *b)
+unsigned suggest_distance(struct weir_text a, const char *b)
 {
     unsigned rows[3][WORD_MAX + 1];
     size_t n = strlen(b);

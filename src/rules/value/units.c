@@ -41,11 +41,11 @@ const struct unit units_of_size[] = {
     {0, NULL, NULL},
 };
 
-static bool has_name(const char *names, struct text name)
+static bool has_name(const char *names, struct weir_text name)
 {
     while (*names != 0) {
         size_t len = strcspn(names, " ");
-        if (text_equal(name, (struct text){names, len})) {
+        if (text_equal(name, (struct weir_text){names, len})) {
             return true;
         }
         names += len + (names[len] == ' ');
@@ -53,7 +53,7 @@ static bool has_name(const char *names, struct text name)
     return false;
 }
 
-const struct unit *unit_find(const struct unit *rows, struct text name)
+const struct unit *unit_find(const struct unit *rows, struct weir_text name)
 {
     for (; rows->symbol != NULL; rows++) {
         if (has_name(rows->names, name)) {

@@ -17,6 +17,6 @@ extern const struct unit units_of_count[]; /* the first row stands for no unit *
 extern const struct unit units_of_size[];  /* in bytes; the first row stands for no unit */
 
 /* Returns the row that has this name, or NULL. Upper and lower case differ. */
-const struct unit *unit_find(const struct unit *rows, struct text name);
+const struct unit *unit_find(const struct unit *rows, struct weir_text name);
 
 #endif

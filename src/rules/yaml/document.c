@@ -18,7 +18,7 @@ struct parsing {
     yaml_parser_t parser;
     struct arena *arena;
     const char *file;
-    struct text text;
+    struct weir_text text;
     struct problems *problems;
     unsigned nodes; /* number of nodes so far, including those of aliases */
     struct anchor *anchors;
@@ -52,7 +52,7 @@ static struct place place_of_byte(const struct parsing *r, size_t offset)
  */
 static bool is_indented_by_tab(const struct parsing *r, struct place place)
 {
-    struct text rest = r->text;
+    struct weir_text rest = r->text;
     for (unsigned line = 1; line < place.line; line++) {
         (void)text_cut(&rest, '\n');
     }
@@ -158,7 +158,7 @@ static bool next_node(struct parsing *r, unsigned depth, struct node **node)
 
 static void read_scalar(struct parsing *r, const yaml_event_t *event, struct node *to)
 {
-    struct text text = {(const char *)event->data.scalar.value, event->data.scalar.length};
+    struct weir_text text = {(const char *)event->data.scalar.value, event->data.scalar.length};
     to->kind = NODE_SCALAR;
     to->quoted = event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
     to->scalar = arena_text(r->arena, text);
@@ -179,7 +179,7 @@ static void read_list(struct parsing *r, struct node *to, unsigned depth)
 }
 
 /* Returns the key of a map that has this text, or NULL. */
-static const struct node *find_key(const struct node *map, struct text text)
+static const struct node *find_key(const struct node *map, struct weir_text text)
 {
     for (size_t i = 0; i < map->count; i++) {
         if (text_equal(map->keys[i]->scalar, text)) {
@@ -364,7 +364,7 @@ static struct node *read_stream(struct parsing *r)
     return r->stopped || r->arena->failed ? NULL : root;
 }
 
-struct node *document_read(struct arena *arena, const char *file, struct text text,
+struct node *document_read(struct arena *arena, const char *file, struct weir_text text,
                            struct problems *problems)
 {
     struct parsing r = {.arena = arena, .file = file, .text = text, .problems = problems};

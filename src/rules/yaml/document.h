@@ -17,10 +17,10 @@ struct node {
     enum node_kind kind;
     bool quoted; /* a scalar in quotes or a block */
     struct place place;
-    struct text scalar;  /* followed by a NUL byte */
-    size_t count;        /* number of items or of pairs */
-    struct node **items; /* map: the values */
-    struct node **keys;  /* map: scalars */
+    struct weir_text scalar; /* followed by a NUL byte */
+    size_t count;            /* number of items or of pairs */
+    struct node **items;     /* map: the values */
+    struct node **keys;      /* map: scalars */
 };
 
 #define DOCUMENT_BYTES_MAX (16u << 20)
@@ -33,7 +33,7 @@ struct node {
  * Reads a text; everything is allocated in the arena. Returns NULL after a problem has been
  * reported, or out of memory (arena->failed).
  */
-struct node *document_read(struct arena *arena, const char *file, struct text text,
+struct node *document_read(struct arena *arena, const char *file, struct weir_text text,
                            struct problems *problems);
 
 /* Returns the number of nodes, including those of aliases: at most DOCUMENT_NODES_MAX. */

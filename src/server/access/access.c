@@ -53,7 +53,7 @@ struct secrets {
 };
 
 /* Returns the hash of a secret; never all zero, which means no secret. */
-static struct hash print_of(const struct access *access, struct text secret)
+static struct hash print_of(const struct access *access, struct weir_text secret)
 {
     struct hash h = siphash128(access->key, secret.at, secret.len, 2, 4);
     h.low |= h.low == 0 && h.high == 0;
@@ -96,14 +96,14 @@ static void warn_of_length(const struct access *access, const char *where, unsig
 
 /* ---- reading ---- */
 
-struct reading {
+struct secrets_reading {
     const struct access *access;
     const char *name; /* where the secrets come from, for messages */
     enum role role;
     struct secrets *to;
 };
 
-static int add_secret(const struct reading *r, unsigned line, struct text secret,
+static int add_secret(const struct secrets_reading *r, unsigned line, struct weir_text secret,
                       struct weir_error *error)
 {
     unsigned *count = &r->to->count[r->role];
@@ -125,12 +125,13 @@ static int add_secret(const struct reading *r, unsigned line, struct text secret
 
 /* Reads one secret from each line. A text without any is an error, because the
  * role would be open. */
-static int read_text(const struct reading *r, struct text text, struct weir_error *error)
+static int read_text(const struct secrets_reading *r, struct weir_text text,
+                     struct weir_error *error)
 {
     unsigned before = r->to->count[r->role];
     int e = 0;
     for (unsigned line = 1; e == 0 && text.len > 0; line++) {
-        struct text one = text_cut(&text, '\n');
+        struct weir_text one = text_cut(&text, '\n');
         one.len -= one.len > 0 && one.at[one.len - 1] == '\r';
         e = one.len > 0 ? add_secret(r, line, one, error) : 0;
     }
@@ -140,10 +141,10 @@ static int read_text(const struct reading *r, struct text text, struct weir_erro
     return e;
 }
 
-static int read_file(const struct reading *r, struct weir_error *error)
+static int read_file(const struct secrets_reading *r, struct weir_error *error)
 {
     struct arena arena = ARENA_INIT;
-    struct text text = {"", 0};
+    struct weir_text text = {"", 0};
     int e = file_read(&arena, r->name, FILE_BYTES_MAX, &text, error);
     e = e != 0 ? e : read_text(r, text, error);
     if (e == 0) {
@@ -158,7 +159,7 @@ static int read_sources(const struct access *access, struct secrets *to, struct 
 {
     int e = 0;
     for (int role = ROLE_CHECK; role < ROLES; role++) {
-        struct reading r = {access, access->from.file[role], (enum role)role, to};
+        struct secrets_reading r = {access, access->from.file[role], (enum role)role, to};
         if (e == 0 && access->from.file[role] != NULL) {
             e = read_file(&r, error);
         }
@@ -336,7 +337,7 @@ static enum role role_given(const struct found *f)
                                          : ROLE_NONE;
 }
 
-bool access_user(struct text user, enum role *asked)
+bool access_user(struct weir_text user, enum role *asked)
 {
     static const struct {
         const char *name;
@@ -377,7 +378,7 @@ static void fill_pass(const struct found *f, struct hash print, enum role asked,
                                  .role = asked != ROLE_NONE && role > asked ? asked : role};
 }
 
-bool access_show(struct access *access, struct text secret, enum role asked,
+bool access_show(struct access *access, struct weir_text secret, enum role asked,
                  struct access_pass *pass)
 {
     struct hash print = print_of(access, secret);

@@ -73,7 +73,7 @@ int access_reload(struct access *access, struct weir_error *error);
  * Finds the role that a user's name asks for: that of "check" and "admin"; for "" and "default"
  * ROLE_NONE, which means the role that the secret gives. Returns false if there is no such user.
  */
-bool access_user(struct text user, enum role *asked);
+bool access_user(struct weir_text user, enum role *asked);
 
 bool access_has_secrets(struct access *access, enum role role);
 
@@ -104,7 +104,7 @@ static inline struct access_pass access_without_secret(const struct access_pass 
  * secret gives). Returns false, and leaves the pass as it was, if the secret does not give that
  * role.
  */
-bool access_show(struct access *access, struct text secret, enum role asked,
+bool access_show(struct access *access, struct weir_text secret, enum role asked,
                  struct access_pass *pass);
 
 /* The first member of struct access, so that access_role() can be inlined. */

@@ -126,7 +126,7 @@ const char *admin_member(struct exchange *x, const struct json_t *body, const ch
  * Sets *yaml to the body, which is YAML or JSON; JSON is rewritten into `room`. Returns false, after
  * a 400, if the body is said to be JSON and is not.
  */
-bool admin_read_limit(struct exchange *x, struct buffer *room, struct text *yaml);
+bool admin_read_limit(struct exchange *x, struct buffer *room, struct weir_text *yaml);
 
 /* Logs a change, with one more field about it. */
 void admin_audit(const struct exchange *x, const char *what, struct log_field more);

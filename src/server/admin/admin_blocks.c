@@ -7,16 +7,16 @@
 #define BLOCKS_MOST 1000 /* items of one reply */
 #define KEY_TEXT 512     /* bytes of a key as text; a longer one is cut */
 
-struct listing {
+struct blocks_listing {
     struct exchange *x;
-    struct text only; /* name of the limit to list; len 0: all */
+    struct weir_text only; /* name of the limit to list; len 0: all */
     json_t *items;
     uint64_t left_out;
     uint64_t named;
     uint64_t in_tables;
 };
 
-static bool is_asked_for(const struct listing *l, const char *limit)
+static bool is_asked_for(const struct blocks_listing *l, const char *limit)
 {
     return l->only.len == 0 || text_is(l->only, limit);
 }
@@ -47,7 +47,7 @@ static json_t *make_item(const struct weir_rules_block *b, uint64_t now_ns)
 
 static int list_one(void *arg, const struct weir_rules_block *b)
 {
-    struct listing *l = arg;
+    struct blocks_listing *l = arg;
     if (!is_asked_for(l, b->limit)) {
         return 0;
     }
@@ -75,15 +75,15 @@ static int list_adhoc(void *arg, const struct block_note *note)
 
 static int add_blocks(void *arg, const struct weir_rules_limit *limit)
 {
-    struct listing *l = arg;
+    struct blocks_listing *l = arg;
     l->in_tables += is_asked_for(l, limit->name) ? limit->stats.blocks : 0;
     return 0;
 }
 
 /* Reads ?limit=NAME, which may be absent, into `room`. Returns false after a reply. */
-static bool read_limit(struct exchange *x, char *room, struct listing *l)
+static bool read_limit(struct exchange *x, char *room, struct blocks_listing *l)
 {
-    struct text query = x->request->query;
+    struct weir_text query = x->request->query;
     struct http_pair pair;
     if (query.len == 0) {
         return true;
@@ -103,7 +103,7 @@ static bool read_limit(struct exchange *x, char *room, struct listing *l)
     return true;
 }
 
-static int list_all(struct listing *l)
+static int list_all(struct blocks_listing *l)
 {
     struct server *server = l->x->server;
     int e = weir_rules_blocks(server->rules, l->x->now_ns, list_one, l);
@@ -116,7 +116,7 @@ static int list_all(struct listing *l)
 static void run_blocks(struct exchange *x)
 {
     char room[HTTP_HEAD_MAX];
-    struct listing l = {.x = x};
+    struct blocks_listing l = {.x = x};
     if (!read_limit(x, room, &l)) {
         return;
     }

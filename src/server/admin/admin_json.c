@@ -12,7 +12,7 @@
 
 static bool is_json_type(const struct exchange *x)
 {
-    struct text type = text_trim(text_before(http_value(x->request, "content-type"), ';'));
+    struct weir_text type = text_trim(text_before(http_value(x->request, "content-type"), ';'));
     return text_is_word(type, "APPLICATION/JSON");
 }
 
@@ -20,23 +20,23 @@ static void put_escape(struct buffer *out, uint32_t character)
 {
     char text[16];
     int n = snprintf(text, sizeof text, "\\U%08x", character);
-    buffer_put(out, (struct text){text, (size_t)n});
+    buffer_put(out, (struct weir_text){text, (size_t)n});
 }
 
 /* Puts a text with its quotes; returns its length in the JSON. Of the short escapes of JSON, YAML 1.1
  * lacks only that of the slash. */
-static size_t rewrite_string(struct buffer *out, struct text from)
+static size_t rewrite_string(struct buffer *out, struct weir_text from)
 {
     size_t i = 1;
     buffer_put_char(out, '"');
     while (from.at[i] != '"') {
-        struct text rest = text_after(from, i);
+        struct weir_text rest = text_after(from, i);
         uint32_t number = 0;
         bool escaped = rest.at[0] == '\\';
         size_t n = escaped ? jsontext_escape(rest.at, rest.at + rest.len, &number)
                            : utf8_next(rest, &number); /* never 0: it is JSON */
         if (escaped ? n == 2 && rest.at[1] != '/' : utf8_visible(number)) {
-            buffer_put(out, (struct text){rest.at, n});
+            buffer_put(out, (struct weir_text){rest.at, n});
         } else {
             put_escape(out, number);
         }
@@ -47,7 +47,7 @@ static size_t rewrite_string(struct buffer *out, struct text from)
 }
 
 /* Puts YAML that means the same. `json` has been read as JSON before. */
-static void rewrite(struct buffer *out, struct text json)
+static void rewrite(struct buffer *out, struct weir_text json)
 {
     for (size_t i = 0; i < json.len;) {
         char c = json.at[i];
@@ -63,10 +63,10 @@ static void rewrite(struct buffer *out, struct text json)
     }
 }
 
-bool admin_read_limit(struct exchange *x, struct buffer *room, struct text *yaml)
+bool admin_read_limit(struct exchange *x, struct buffer *room, struct weir_text *yaml)
 {
-    struct text body = x->request->body;
-    struct text begin = text_trim(body);
+    struct weir_text body = x->request->body;
+    struct weir_text begin = text_trim(body);
     bool declared = is_json_type(x);
     json_t *json = NULL;
     *yaml = body;

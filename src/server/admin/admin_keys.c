@@ -27,7 +27,7 @@ static int take_pair(struct ask *ask, const struct http_pair *pair, struct weir_
     return 0;
 }
 
-static int read_query(struct text text, struct query *q, struct weir_error *error)
+static int read_query(struct weir_text text, struct query *q, struct weir_error *error)
 {
     struct http_pair pair;
     char *room = q->room;

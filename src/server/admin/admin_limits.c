@@ -24,9 +24,9 @@ static bool read_name(struct exchange *x, char *room)
 {
     char decoded[HTTP_HEAD_MAX];
     struct http_pair pair = {0};
-    struct text rest = x->request->path.len > strlen(PREFIX)
-                           ? text_after(x->request->path, strlen(PREFIX))
-                           : (struct text){"", 0};
+    struct weir_text rest = x->request->path.len > strlen(PREFIX)
+                                ? text_after(x->request->path, strlen(PREFIX))
+                                : (struct weir_text){"", 0};
     bool good = http_next_pair(&rest, decoded, &pair) && rest.len == 0 && pair.value.len == 0 &&
                 pair.name.len < WEIR_RULES_NAME && memchr(pair.name.at, 0, pair.name.len) == NULL;
     if (!good) {
@@ -50,7 +50,7 @@ static bool is_there(const struct exchange *x, const char *name)
 
 /* ---- the live view ---- */
 
-struct listing {
+struct limits_listing {
     const struct worker *worker;
     const char *only; /* name of the limit to list; NULL: all */
     json_t *items;
@@ -130,7 +130,7 @@ static void put_rates(json_t *item, const struct limit_counts *found)
 
 static int list_one(void *arg, const struct weir_rules_limit *limit)
 {
-    struct listing *l = arg;
+    struct limits_listing *l = arg;
     if (l->only != NULL && strcmp(l->only, limit->name) != 0) {
         return 0;
     }
@@ -146,7 +146,7 @@ static int list_one(void *arg, const struct weir_rules_limit *limit)
 /* `messages`: what the rules said about a change; NULL: nothing was changed. */
 static void reply_limits(struct exchange *x, const char *only, int status, json_t *messages)
 {
-    struct listing l = {x->connection->worker, only, json_array()};
+    struct limits_listing l = {x->connection->worker, only, json_array()};
     int e = numbers_limits(x->server, list_one, &l);
     if (e == 0) {
         admin_reply_json(x, status,
@@ -184,7 +184,7 @@ static void run_list(struct exchange *x)
 static json_t *split_messages(const struct buffer *said)
 {
     json_t *list = json_array();
-    struct text rest = buffer_text(said);
+    struct weir_text rest = buffer_text(said);
     while (rest.len > 0) {
         size_t n = strnlen(rest.at, rest.len);
         json_t *one = json_stringn(rest.at, n);
@@ -196,7 +196,7 @@ static json_t *split_messages(const struct buffer *said)
 
 /* Returns false if the body is a map whose `name` is not this one: it would
  * change another limit. */
-static bool names(struct text body, const char *name)
+static bool names(struct weir_text body, const char *name)
 {
     struct arena arena = ARENA_INIT;
     struct problems problems = {0};
@@ -221,7 +221,7 @@ static void note_change(const struct exchange *x, const char *name, const char *
     history_note(x->server->history, HISTORY_LIMIT, text, NULL);
 }
 
-static void put_limit(struct exchange *x, const char *name, struct text yaml)
+static void put_limit(struct exchange *x, const char *name, struct weir_text yaml)
 {
     struct weir_error error = {0};
     struct buffer said;
@@ -243,7 +243,7 @@ static void run_put(struct exchange *x)
 {
     char name[WEIR_RULES_NAME];
     struct buffer room;
-    struct text yaml;
+    struct weir_text yaml;
     if (!read_name(x, name)) {
         return;
     }
@@ -305,8 +305,8 @@ static void run_config(struct exchange *x)
     const struct server *server = x->server;
     const struct config *started = &server->rules->started;
     struct live_settings s = {started->server, started->store};
-    struct text *const listen[PROTOCOLS] = {&s.server.resp, &s.server.http, &s.server.grpc,
-                                            &s.server.admin, &s.server.metrics};
+    struct weir_text *const listen[PROTOCOLS] = {&s.server.resp, &s.server.http, &s.server.grpc,
+                                                 &s.server.admin, &s.server.metrics};
     char addresses[PROTOCOLS][SERVER_ADDRESS_MAX];
     char *text = NULL;
     size_t len = 0;
@@ -314,7 +314,7 @@ static void run_config(struct exchange *x)
         *listen[i] = text_of(
             server_address(server, (enum server_protocol)i, addresses[i], sizeof addresses[i]));
     }
-    s.server.state = (struct text){NULL, 0};
+    s.server.state = (struct weir_text){NULL, 0};
     if (server->rules->state != NULL) {
         s.server.state = text_of(server->rules->state->folder);
     }
@@ -329,7 +329,7 @@ static void run_config(struct exchange *x)
         http_reply_problem(x, 500, "out of memory");
         return;
     }
-    buffer_put(&x->body, (struct text){text, len});
+    buffer_put(&x->body, (struct weir_text){text, len});
     http_reply(x, 200, "application/yaml", NULL);
     free(text);
 }

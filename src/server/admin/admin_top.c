@@ -80,7 +80,7 @@ static bool is_minutes(uint64_t minutes)
 }
 
 /* Reads the query; of a parameter that is given twice the last one counts. */
-static bool read_query(struct text query, struct top_query *q)
+static bool read_query(struct weir_text query, struct top_query *q)
 {
     char room[64];
     struct http_pair pair;

@@ -67,7 +67,7 @@ static void drop(struct connection *c, const char *why)
 /* Sends the text to each stream whose role is from `least` to `most`. */
 static void send_all(struct events *e, enum role least, enum role most)
 {
-    struct text text = buffer_text(&e->text);
+    struct weir_text text = buffer_text(&e->text);
     for (struct connection *c = e->worker->connections; c != NULL && !e->text.full; c = c->next) {
         if (!c->streaming || session_of(c)->role < least || session_of(c)->role > most) {
             continue;
@@ -99,7 +99,7 @@ static int compare_streams(const void *one, const void *two)
     struct connection *a = *(struct connection *const *)one;
     struct connection *b = *(struct connection *const *)two;
     struct address rooms[2];
-    struct text key = tally_client(&a->peer, &rooms[0]);
+    struct weir_text key = tally_client(&a->peer, &rooms[0]);
     int order = memcmp(key.at, tally_client(&b->peer, &rooms[1]).at, key.len);
     if (order == 0) {
         order = (int)session_of(a)->role - (int)session_of(b)->role;
@@ -185,7 +185,7 @@ struct telling {
     enum role role;
 };
 
-static void tell_one(void *arg, struct text event)
+static void tell_one(void *arg, struct weir_text event)
 {
     const struct telling *t = arg;
     begin(&t->events->text, "event");
@@ -257,7 +257,7 @@ static void send_sample(struct events *e)
     begin(&e->text, "sample");
     size_t head = buffer_len(&e->text);
     sample_put(&e->sampler, w->server, clock_unix_ns(), &e->text);
-    struct text sample = text_after(buffer_text(&e->text), head);
+    struct weir_text sample = text_after(buffer_text(&e->text), head);
     if (sample.len > 0) {
         history_add(w->server->history, sample);
         end(&e->text);
@@ -356,7 +356,7 @@ void events_finish(struct worker *w)
 
 /* ---- routes ---- */
 
-static void put_event(void *arg, struct text event)
+static void put_event(void *arg, struct weir_text event)
 {
     struct buffer *out = arg;
     buffer_put(out, buffer_text(out).at[buffer_len(out) - 1] == '[' ? TEXT("") : TEXT(","));

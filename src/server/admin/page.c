@@ -17,9 +17,9 @@
 /* ---- header fields of the request ---- */
 
 /* Returns whether the parameters of a coding, "q=0.5", refuse it: q=0, q=0.0, ... */
-static bool is_refused(struct text parameters)
+static bool is_refused(struct weir_text parameters)
 {
-    struct text q = text_trim(parameters);
+    struct weir_text q = text_trim(parameters);
     if (q.len < 3 || (q.at[0] | 0x20) != 'q' || q.at[1] != '=') {
         return false;
     }
@@ -34,11 +34,11 @@ static bool is_refused(struct text parameters)
 /* Returns whether the client takes gzip. "*" stands for codings that are not named. */
 static bool takes_gzip(const struct http_request *r)
 {
-    struct text rest = http_value(r, "accept-encoding");
+    struct weir_text rest = http_value(r, "accept-encoding");
     bool any = false;
     while (rest.len > 0) {
-        struct text parameters = text_cut(&rest, ',');
-        struct text coding = text_trim(text_cut(&parameters, ';'));
+        struct weir_text parameters = text_cut(&rest, ',');
+        struct weir_text coding = text_trim(text_cut(&parameters, ';'));
         if (text_is_word(coding, "GZIP") || text_is_word(coding, "X-GZIP")) {
             return !is_refused(parameters);
         }
@@ -48,11 +48,11 @@ static bool takes_gzip(const struct http_request *r)
 }
 
 /* Returns whether If-None-Match names this tag, weak or strong, or any. */
-static bool has_tag(const struct http_request *r, struct text tag)
+static bool has_tag(const struct http_request *r, struct weir_text tag)
 {
-    struct text rest = http_value(r, "if-none-match");
+    struct weir_text rest = http_value(r, "if-none-match");
     while (rest.len > 0) {
-        struct text one = text_trim(text_cut(&rest, ','));
+        struct weir_text one = text_trim(text_cut(&rest, ','));
         one = text_starts(one, "W/") ? text_after(one, 2) : one;
         if (text_is(one, "*") || text_equal(one, tag)) {
             return true;
@@ -83,7 +83,7 @@ static void reply_file(struct exchange *x, const struct page_file *file)
     x->fields = NULL;
 }
 
-static void reply_named(struct exchange *x, struct text name)
+static void reply_named(struct exchange *x, struct weir_text name)
 {
     const struct page_file *file = page_files;
     if (file->name == NULL) {

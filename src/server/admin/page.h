@@ -15,8 +15,8 @@ struct page_file {
     const char *name; /* "style.css"; NULL after the last */
     const char *type;
     const char *hash; /* of the bytes, for ETag */
-    struct text plain;
-    struct text zipped; /* the same bytes, compressed by gzip */
+    struct weir_text plain;
+    struct weir_text zipped; /* the same bytes, compressed by gzip */
 };
 
 extern const struct page_file page_files[]; /* empty in a build with -DWEIR_PAGE=OFF */

@@ -481,7 +481,7 @@ static int share_fleet(struct server *server, struct weir_error *error)
 
 /* What a server consists of. A step that fails has undone itself; then, and when the server stops,
  * the steps before it are closed in the opposite order. */
-static const struct step {
+static const struct server_step {
     int (*open)(struct server *server, struct weir_error *error);
     void (*close)(struct server *server); /* NULL: nothing is to be done */
 } steps[] = {
@@ -548,7 +548,7 @@ void server_stop(struct server *server)
 {
     store_release(&server->state, SERVER_DRAINING);
     while (server->steps > 0) {
-        const struct step *step = &steps[--server->steps];
+        const struct server_step *step = &steps[--server->steps];
         if (step->close != NULL) {
             step->close(server);
         }

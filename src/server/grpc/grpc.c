@@ -142,8 +142,8 @@ static int on_header(nghttp2_session *h2, const nghttp2_frame *frame, const uint
     (void)flags;
     (void)arg;
     if (call != NULL && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-        grpc_take_field(call, (struct text){(const char *)name, name_len},
-                        (struct text){(const char *)value, value_len});
+        grpc_take_field(call, (struct weir_text){(const char *)name, name_len},
+                        (struct weir_text){(const char *)value, value_len});
     }
     return 0;
 }
@@ -155,7 +155,7 @@ static int on_data(nghttp2_session *h2, uint8_t flags, int32_t stream, const uin
     (void)flags;
     (void)arg;
     if (call != NULL) {
-        grpc_take_bytes(call, (struct text){(const char *)data, len});
+        grpc_take_bytes(call, (struct weir_text){(const char *)data, len});
     }
     return 0;
 }
@@ -245,7 +245,7 @@ static bool move_frames(struct connection *c)
     ssize_t n = 1;
     while (buffer_len(replies) < SERVER_FLUSH_BYTES &&
            (n = nghttp2_session_mem_send(grpc_session_of(c)->h2, &bytes)) > 0) {
-        buffer_put(replies, (struct text){(const char *)bytes, (size_t)n});
+        buffer_put(replies, (struct weir_text){(const char *)bytes, (size_t)n});
     }
     replies->full = replies->full || n < 0;
     return n > 0;
@@ -293,7 +293,7 @@ static int64_t refuse_old(struct connection *c)
     static const char words[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
                                 "Connection: close\r\n\r\n"
                                 "found HTTP/1, expected gRPC (HTTP/2 with prior knowledge)\n";
-    buffer_put(&c->worker->replies, (struct text){words, sizeof words - 1});
+    buffer_put(&c->worker->replies, (struct weir_text){words, sizeof words - 1});
     worker_count_requests(c->worker, c->protocol->kind, REQUEST_ERROR, 1);
     return CONNECTION_CLOSE;
 }
@@ -302,7 +302,7 @@ static int64_t refuse_old(struct connection *c)
  * Takes all of the input: nghttp2 keeps the beginning of a frame, and calls whose replies would be too
  * many wait.
  */
-static int64_t consume(struct connection *c, struct text input)
+static int64_t consume(struct connection *c, struct weir_text input)
 {
     struct grpc_session *s = grpc_session_of(c);
     bool first = s->h2 == NULL;

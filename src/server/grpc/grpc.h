@@ -57,7 +57,7 @@ struct grpc_method {
     enum role role;      /* that a caller needs */
     unsigned operation;  /* enum operation; of methods that run one */
     /* Reads the message and ends the call, now or later, by grpc_reply() or grpc_fail(). */
-    void (*run)(struct grpc_call *call, struct text message);
+    void (*run)(struct grpc_call *call, struct weir_text message);
     /* Answers a call that would be refused because of what is in it, and returns true; or returns
      * false, and it is refused. NULL: all are. */
     bool (*decline)(struct grpc_call *call, const char *why);
@@ -116,13 +116,13 @@ void grpc_put_frames(struct connection *c);
 /* ---- one call ---- */
 
 /* Takes a header field of the call. */
-void grpc_take_field(struct grpc_call *call, struct text name, struct text value);
+void grpc_take_field(struct grpc_call *call, struct weir_text name, struct weir_text value);
 
 /* Refuses the call if its header fields, which are complete, allow no other answer. */
 void grpc_check_head(struct grpc_call *call);
 
 /* Takes bytes of the message. */
-void grpc_take_bytes(struct grpc_call *call, struct text bytes);
+void grpc_take_bytes(struct grpc_call *call, struct weir_text bytes);
 
 /* Runs the call, whose message is complete, unless it is answered already. Without room for its
  * reply, it waits. */
@@ -145,7 +145,7 @@ void grpc_refuse(struct grpc_call *call, enum request_result result, enum grpc_s
                  const char *why);
 
 /* Sends a message of a reply that goes on, or ends such a reply. */
-void grpc_push(struct grpc_call *call, struct text message);
+void grpc_push(struct grpc_call *call, struct weir_text message);
 void grpc_end(struct grpc_call *call);
 
 /* Returns the client of the call, for operation_run(). */
@@ -161,7 +161,7 @@ extern const struct protocol protocol_grpc;
 /* ---- methods ---- */
 
 /* Returns the method of a path, "/weir.v1.Limiter/Check", or NULL. */
-const struct grpc_method *grpc_method(struct text path);
+const struct grpc_method *grpc_method(struct weir_text path);
 
 const struct grpc_method *grpc_limiter_methods(size_t *count);
 extern const struct grpc_method grpc_rls_methods[];

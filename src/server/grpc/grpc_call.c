@@ -13,7 +13,7 @@
 /* ---- header fields ---- */
 
 /* Reads "100m": up to eight digits and a unit. Returns false if it is anything else. */
-static bool read_timeout(struct text value, uint64_t *ns)
+static bool read_timeout(struct weir_text value, uint64_t *ns)
 {
     static const struct {
         char unit;
@@ -26,7 +26,7 @@ static bool read_timeout(struct text value, uint64_t *ns)
                  {'n', 1}};
     uint64_t n;
     if (value.len < 2 || value.len > 9 ||
-        !text_to_u64((struct text){value.at, value.len - 1}, &n)) {
+        !text_to_u64((struct weir_text){value.at, value.len - 1}, &n)) {
         return false;
     }
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
@@ -41,7 +41,8 @@ static bool read_timeout(struct text value, uint64_t *ns)
 /* Takes the secret of a call that needs one; an Authorization may be meant for another server. Of the
  * two fields Weir-Secret counts. The path has come before: HTTP/2 demands that. After too many wrong
  * ones, none is looked at: many calls come in one read, before the connection ends. */
-static void take_secret(struct grpc_call *call, struct text authorization, struct text weir_secret)
+static void take_secret(struct grpc_call *call, struct weir_text authorization,
+                        struct weir_text weir_secret)
 {
     struct connection *c = call->connection;
     struct access *access = c->worker->server->options.access;
@@ -64,7 +65,7 @@ static void take_secret(struct grpc_call *call, struct text authorization, struc
  * let a request pass. Such a field costs nothing and is not counted: Envoy copies `tracestate`,
  * which its clients write, into its calls.
  */
-static bool is_unread(const struct grpc_call *call, struct text name)
+static bool is_unread(const struct grpc_call *call, struct weir_text name)
 {
     static const char *const read[] = {"content-type", "grpc-encoding", "grpc-timeout",
                                        "authorization", "weir-secret"};
@@ -78,9 +79,9 @@ static bool is_unread(const struct grpc_call *call, struct text name)
     return i == sizeof read / sizeof read[0];
 }
 
-void grpc_take_field(struct grpc_call *call, struct text name, struct text value)
+void grpc_take_field(struct grpc_call *call, struct weir_text name, struct weir_text value)
 {
-    const struct text none = {NULL, 0};
+    const struct weir_text none = {NULL, 0};
     uint64_t timeout_ns;
     if (is_unread(call, name)) {
         return;
@@ -93,7 +94,8 @@ void grpc_take_field(struct grpc_call *call, struct text name, struct text value
     } else if (text_is(name, ":path")) {
         call->method = grpc_method(value);
     } else if (text_is(name, "content-type")) {
-        struct text after = text_starts(value, "application/grpc") ? text_after(value, 16) : none;
+        struct weir_text after =
+            text_starts(value, "application/grpc") ? text_after(value, 16) : none;
         call->typed = after.at != NULL &&
                       (after.len == 0 || after.at[0] == ';' || text_starts(after, "+proto"));
     } else if (text_is(name, "grpc-encoding")) {
@@ -144,7 +146,7 @@ void grpc_drop_request(struct grpc_call *call)
 
 /* ---- replies ---- */
 
-static nghttp2_nv field_of(const char *name, struct text value)
+static nghttp2_nv field_of(const char *name, struct weir_text value)
 {
     return (nghttp2_nv){(uint8_t *)name, (uint8_t *)value.at, strlen(name), value.len,
                         NGHTTP2_NV_FLAG_NONE};
@@ -160,7 +162,7 @@ static ssize_t read_reply(nghttp2_session *h2, int32_t stream, uint8_t *to, size
                           uint32_t *flags, nghttp2_data_source *from, void *arg)
 {
     struct grpc_call *call = from->ptr;
-    struct text bytes = buffer_text(&call->reply);
+    struct weir_text bytes = buffer_text(&call->reply);
     size_t n = bytes.len < room ? bytes.len : room;
     (void)arg;
     memcpy(to, bytes.at, n);
@@ -199,7 +201,7 @@ static void begin_reply(struct grpc_call *call)
 struct buffer *grpc_begin_message(struct grpc_call *call)
 {
     static const char none[PREFIX] = {0};
-    buffer_put(&call->reply, (struct text){none, PREFIX});
+    buffer_put(&call->reply, (struct weir_text){none, PREFIX});
     call->message_at = buffer_len(&call->reply);
     return &call->reply;
 }
@@ -226,7 +228,7 @@ static void end_message(struct grpc_call *call)
     }
 }
 
-void grpc_push(struct grpc_call *call, struct text message)
+void grpc_push(struct grpc_call *call, struct weir_text message)
 {
     buffer_put(grpc_begin_message(call), message);
     end_message(call);
@@ -246,7 +248,7 @@ void grpc_reply(struct grpc_call *call, enum request_result result)
 }
 
 /* Writes a text as the specification wants it: bytes other than visible ASCII as %XX. */
-static struct text encode_words(const char *words, char *room, size_t size)
+static struct weir_text encode_words(const char *words, char *room, size_t size)
 {
     size_t n = 0;
     for (; *words != 0 && n + 4 < size; words++) {
@@ -257,7 +259,7 @@ static struct text encode_words(const char *words, char *room, size_t size)
             n += (size_t)snprintf(room + n, 4, "%%%02X", c);
         }
     }
-    return (struct text){room, n};
+    return (struct weir_text){room, n};
 }
 
 void grpc_refuse(struct grpc_call *call, enum request_result result, enum grpc_status status,
@@ -268,7 +270,7 @@ void grpc_refuse(struct grpc_call *call, enum request_result result, enum grpc_s
     int n = snprintf(number, sizeof number, "%d", (int)status);
     nghttp2_nv fields[] = {field_of(":status", TEXT("200")),
                            field_of("content-type", TEXT("application/grpc")),
-                           field_of("grpc-status", (struct text){number, (size_t)n}),
+                           field_of("grpc-status", (struct weir_text){number, (size_t)n}),
                            field_of("grpc-message", encode_words(why, room, sizeof room)),
                            field_of("grpc-accept-encoding", TEXT("identity"))};
     count(call, result);
@@ -287,7 +289,7 @@ static void refuse_bad(struct grpc_call *call, enum grpc_status status, const ch
 }
 
 /* Answers a request that is no call of gRPC. */
-static void refuse_request(struct grpc_call *call, struct text http_status)
+static void refuse_request(struct grpc_call *call, struct weir_text http_status)
 {
     nghttp2_nv fields[] = {field_of(":status", http_status), field_of("allow", TEXT("POST"))};
     count(call, REQUEST_ERROR);
@@ -434,7 +436,7 @@ void grpc_check_head(struct grpc_call *call)
     }
 }
 
-void grpc_take_bytes(struct grpc_call *call, struct text bytes)
+void grpc_take_bytes(struct grpc_call *call, struct weir_text bytes)
 {
     size_t before = buffer_len(&call->request);
     if (call->answered) {
@@ -451,7 +453,7 @@ void grpc_take_bytes(struct grpc_call *call, struct text bytes)
 /* Decides the call by its message, or refuses it. */
 static void decide(struct grpc_call *call)
 {
-    struct text body = buffer_text(&call->request);
+    struct weir_text body = buffer_text(&call->request);
     const unsigned char *b = (const unsigned char *)body.at;
     uint64_t len = body.len < PREFIX ? UINT64_MAX
                                      : (uint64_t)b[1] << 24 | (uint64_t)b[2] << 16 |
@@ -487,7 +489,7 @@ void grpc_run(struct grpc_call *call)
 /* ---- methods ---- */
 
 static const struct grpc_method *find(const struct grpc_method *methods, size_t count,
-                                      struct text service, struct text name)
+                                      struct weir_text service, struct weir_text name)
 {
     for (size_t i = 0; i < count; i++) {
         if (text_is(service, methods[i].service) && text_is(name, methods[i].name)) {
@@ -497,15 +499,15 @@ static const struct grpc_method *find(const struct grpc_method *methods, size_t 
     return NULL;
 }
 
-const struct grpc_method *grpc_method(struct text path)
+const struct grpc_method *grpc_method(struct weir_text path)
 {
     size_t count;
     const struct grpc_method *methods = grpc_limiter_methods(&count);
     if (path.len == 0 || path.at[0] != '/') {
         return NULL;
     }
-    struct text name = text_after(path, 1);
-    struct text service = text_cut(&name, '/');
+    struct weir_text name = text_after(path, 1);
+    struct weir_text service = text_cut(&name, '/');
     const struct grpc_method *found = find(grpc_rls_methods, GRPC_RLS_METHODS, service, name);
     found = found != NULL ? found : find(methods, count, service, name);
     return found != NULL ? found : find(grpc_health_methods, GRPC_HEALTH_METHODS, service, name);

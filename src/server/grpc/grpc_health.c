@@ -5,7 +5,7 @@
 
 enum serving { SERVING = 1, NOT_SERVING = 2, SERVICE_UNKNOWN = 3 };
 
-static enum serving serving_of(const struct grpc_call *call, struct text service)
+static enum serving serving_of(const struct grpc_call *call, struct weir_text service)
 {
     const struct server *server = call->connection->worker->server;
     bool ready = load_acquire(&server->state) == SERVER_READY;
@@ -16,11 +16,11 @@ static enum serving serving_of(const struct grpc_call *call, struct text service
 }
 
 /* Finds the service that is asked about; "" stands for the whole server. */
-static bool read_service(struct text message, struct text *service)
+static bool read_service(struct weir_text message, struct weir_text *service)
 {
     struct protobuf_field f;
     int more;
-    *service = (struct text){"", 0};
+    *service = (struct weir_text){"", 0};
     while ((more = protobuf_next(&message, &f)) == 1) {
         if (f.number == 1 && f.type == PROTOBUF_BYTES) {
             *service = f.bytes;
@@ -29,17 +29,17 @@ static bool read_service(struct text message, struct text *service)
     return more == 0;
 }
 
-static struct text message_of(enum serving serving, char (*room)[2])
+static struct weir_text message_of(enum serving serving, char (*room)[2])
 {
     (*room)[0] = 1 << 3; /* field 1, a varint */
     (*room)[1] = (char)serving;
-    return (struct text){*room, 2};
+    return (struct weir_text){*room, 2};
 }
 
-static void run_check(struct grpc_call *call, struct text message)
+static void run_check(struct grpc_call *call, struct weir_text message)
 {
     char room[2];
-    struct text service;
+    struct weir_text service;
     if (!read_service(message, &service)) {
         grpc_refuse(call, REQUEST_ERROR, GRPC_INVALID_ARGUMENT, "the message is malformed");
         return;
@@ -57,10 +57,10 @@ static void run_check(struct grpc_call *call, struct text message)
 
 /* Tells the state now, and once more when the server ends (grpc_health_ends). It has no other
  * changes: a server that takes calls is ready. */
-static void run_watch(struct grpc_call *call, struct text message)
+static void run_watch(struct grpc_call *call, struct weir_text message)
 {
     char room[2];
-    struct text service;
+    struct weir_text service;
     if (!read_service(message, &service)) {
         grpc_refuse(call, REQUEST_ERROR, GRPC_INVALID_ARGUMENT, "the message is malformed");
         return;

@@ -22,10 +22,10 @@ static int bad_field(struct weir_error *error, unsigned member, const char *expe
 
 /* Reads an entry of the map: {name = 1, value = 2}. Of two entries with one name the later counts, as
  * in every map of Protocol Buffers. */
-static int read_attribute(struct text entry, struct ask *ask, struct weir_error *error)
+static int read_attribute(struct weir_text entry, struct ask *ask, struct weir_error *error)
 {
     struct protobuf_field f;
-    struct text pair[2] = {{"", 0}, {"", 0}};
+    struct weir_text pair[2] = {{"", 0}, {"", 0}};
     int more;
     while ((more = protobuf_next(&entry, &f)) == 1) {
         if (f.type == PROTOBUF_BYTES && f.number <= 2) {
@@ -50,7 +50,7 @@ static int read_attribute(struct text entry, struct ask *ask, struct weir_error 
     return 0;
 }
 
-static int read_part(struct text part, struct ask *ask, struct weir_error *error)
+static int read_part(struct weir_text part, struct ask *ask, struct weir_error *error)
 {
     if (ask->parts_count == CONFIG_KEY_PARTS_MAX) {
         return bad_field(error, ASK_KEY, "at most 8 parts");
@@ -103,7 +103,7 @@ static int read_field(const struct protobuf_field *f, unsigned member, struct as
 
 /* Reads the members that the operation takes; other fields are skipped, because newer clients may
  * send them. */
-static int read_ask(struct text message, const struct operation_row *row, struct ask *ask,
+static int read_ask(struct weir_text message, const struct operation_row *row, struct ask *ask,
                     struct weir_error *error)
 {
     struct protobuf_field f;
@@ -196,7 +196,7 @@ static void put_later(struct pending *p)
     }
 }
 
-static void run_operation(struct grpc_call *call, struct text message)
+static void run_operation(struct grpc_call *call, struct weir_text message)
 {
     unsigned operation = call->method->operation;
     struct asker asker = grpc_asker(call);
@@ -263,7 +263,7 @@ static void put_batch_later(struct pending *batch)
 
 /* Answers each check by itself: not all or nothing. The answers that come later are parts of `batch`;
  * NULL: no fleet decides. */
-static void answer_each(struct grpc_call *call, struct text message, struct pending *batch,
+static void answer_each(struct grpc_call *call, struct weir_text message, struct pending *batch,
                         struct buffer *results)
 {
     struct worker *w = call->connection->worker;
@@ -288,7 +288,7 @@ static void answer_each(struct grpc_call *call, struct text message, struct pend
 }
 
 /* Returns how many requests a batch has, or -1 if the message is malformed. */
-static int count_requests(struct text message)
+static int count_requests(struct weir_text message)
 {
     struct protobuf_field f;
     int n = 0;
@@ -302,7 +302,7 @@ static int count_requests(struct text message)
     return more == 0 ? n : -1;
 }
 
-static void answer_batch(struct grpc_call *call, struct text message)
+static void answer_batch(struct grpc_call *call, struct weir_text message)
 {
     struct worker *w = call->connection->worker;
     struct pending *batch = w->where != NULL ? pending_batch(w) : NULL;
@@ -326,7 +326,7 @@ static void answer_batch(struct grpc_call *call, struct text message)
     buffer_finish(&results);
 }
 
-static void run_batch(struct grpc_call *call, struct text message)
+static void run_batch(struct grpc_call *call, struct weir_text message)
 {
     int n = count_requests(message);
     if (n < 0 || n > BATCH_MAX) {

@@ -16,20 +16,20 @@ enum { ENTRY_KEY = 1, ENTRY_VALUE };
 enum { OVERRIDE_REQUESTS = 1, OVERRIDE_UNIT };
 enum { UINT64_VALUE = 1 };
 
-struct reading {
+struct rls_message {
     struct arena *memory;
     struct rls_ask *ask;
     struct weir_error *error;
 };
 
-static int malformed(const struct reading *r)
+static int malformed(const struct rls_message *r)
 {
     return fail(r->error, WEIR_EINVAL, "the message is malformed");
 }
 
 /* Takes any bytes: Envoy sends what its clients have written into header fields. */
-static int read_string(const struct reading *r, const struct protobuf_field *f, const char *name,
-                       struct text *to)
+static int read_string(const struct rls_message *r, const struct protobuf_field *f,
+                       const char *name, struct weir_text *to)
 {
     if (f->type != PROTOBUF_BYTES) {
         return fail(r->error, WEIR_EINVAL, "%s: expected a string", name);
@@ -38,7 +38,8 @@ static int read_string(const struct reading *r, const struct protobuf_field *f, 
     return 0;
 }
 
-static int read_entry(const struct reading *r, struct text message, struct rls_descriptor *d)
+static int read_entry(const struct rls_message *r, struct weir_text message,
+                      struct rls_descriptor *d)
 {
     struct rls_entry entry = {{"", 0}, {"", 0}};
     struct protobuf_field f;
@@ -57,7 +58,8 @@ static int read_entry(const struct reading *r, struct text message, struct rls_d
     return e;
 }
 
-static int read_override(const struct reading *r, struct text message, struct rls_descriptor *d)
+static int read_override(const struct rls_message *r, struct weir_text message,
+                         struct rls_descriptor *d)
 {
     struct protobuf_field f;
     int more;
@@ -73,7 +75,8 @@ static int read_override(const struct reading *r, struct text message, struct rl
     return more == 0 ? 0 : malformed(r);
 }
 
-static int read_hits(const struct reading *r, struct text message, struct rls_descriptor *d)
+static int read_hits(const struct rls_message *r, struct weir_text message,
+                     struct rls_descriptor *d)
 {
     struct protobuf_field f;
     int more;
@@ -86,7 +89,7 @@ static int read_hits(const struct reading *r, struct text message, struct rls_de
     return more == 0 ? 0 : malformed(r);
 }
 
-static int read_descriptor(const struct reading *r, struct text message)
+static int read_descriptor(const struct rls_message *r, struct weir_text message)
 {
     struct rls_descriptor d = {0};
     struct protobuf_field f;
@@ -115,7 +118,7 @@ static int read_descriptor(const struct reading *r, struct text message)
     return e;
 }
 
-static int read_ask(const struct reading *r, struct text message)
+static int read_ask(const struct rls_message *r, struct weir_text message)
 {
     struct protobuf_field f;
     int more;
@@ -177,7 +180,8 @@ static void put_status(struct buffer *to, const struct call_status *s, uint64_t 
     protobuf_end(to, status);
 }
 
-static void put_header(struct buffer *to, size_t number, struct text name, struct text value)
+static void put_header(struct buffer *to, size_t number, struct weir_text name,
+                       struct weir_text value)
 {
     size_t header = protobuf_begin(to, RESPONSE_HEADERS);
     (void)number;
@@ -260,7 +264,7 @@ static void put_later(struct pending *p)
     grpc_put_frames(p->connection);
 }
 
-static void run(struct grpc_call *call, struct text message)
+static void run(struct grpc_call *call, struct weir_text message)
 {
     struct asker asker = grpc_asker(call);
     struct pending *p = awaited_spare(asker.worker);
@@ -268,7 +272,7 @@ static void run(struct grpc_call *call, struct text message)
     struct rls_ask ask;
     int e = WEIR_ENOMEM;
     if (p != NULL) {
-        e = read_ask(&(struct reading){&p->memory, &ask, &error}, message);
+        e = read_ask(&(struct rls_message){&p->memory, &ask, &error}, message);
         e = e != 0 ? e : rls_run(&asker, p, &ask, &error);
     }
     if (e == ANSWER_LATER) {

@@ -16,7 +16,7 @@
 
 /* ---- the request that is asked about ---- */
 
-enum part { METHOD, PATH, QUERY, HOST, PARTS };
+enum request_part { METHOD, PATH, QUERY, HOST, PARTS };
 
 struct auth_request {
     struct weir_rules_attribute attributes[4 + HTTP_FIELDS_MAX + QUERY_MAX];
@@ -25,7 +25,7 @@ struct auth_request {
     size_t used;
     char address[ADDRESS_MAX];
     struct {
-        struct text text;
+        struct weir_text text;
         const char *from; /* name of the field it was found in; NULL: none */
     } parts[PARTS];
 };
@@ -36,7 +36,7 @@ _Static_assert(4 + HTTP_FIELDS_MAX + QUERY_MAX <= WEIR_RULES_ATTRIBUTES_MAX, "to
 _Static_assert(4 * HTTP_HEAD_MAX >= 3 * HTTP_HEAD_MAX + HTTP_FIELDS_MAX * 7 + QUERY_MAX * 6,
                "room");
 
-static void put(struct auth_request *a, struct text name, struct text value)
+static void put(struct auth_request *a, struct weir_text name, struct weir_text value)
 {
     if (value.len > 0) {
         a->attributes[a->count++] =
@@ -44,21 +44,21 @@ static void put(struct auth_request *a, struct text name, struct text value)
     }
 }
 
-static void put_with_prefix(struct auth_request *a, struct text prefix, struct text name,
-                            struct text value)
+static void put_with_prefix(struct auth_request *a, struct weir_text prefix, struct weir_text name,
+                            struct weir_text value)
 {
     char *at = a->room + a->used;
     memcpy(at, prefix.at, prefix.len);
     memcpy(at + prefix.len, name.at, name.len);
     a->used += prefix.len + name.len;
-    put(a, (struct text){at, prefix.len + name.len}, value);
+    put(a, (struct weir_text){at, prefix.len + name.len}, value);
 }
 
 /* Puts the parameters of the query. Too many are an error, because a limit's key may need one of
  * those that would be left out. */
 static int put_query(struct auth_request *a, struct weir_error *error)
 {
-    struct text rest = a->parts[QUERY].text;
+    struct weir_text rest = a->parts[QUERY].text;
     struct http_pair pair;
     for (unsigned n = 0; rest.len > 0; n++) {
         char *room = a->room + a->used;
@@ -78,19 +78,19 @@ static int put_query(struct auth_request *a, struct weir_error *error)
 /* ---- the fields that describe it ---- */
 
 /* Compares names of hosts: in upper or lower case, with or without a port. */
-static bool is_same_host(struct text a, struct text b)
+static bool is_same_host(struct weir_text a, struct weir_text b)
 {
     size_t n = a.len < b.len ? a.len : b.len;
-    struct text rest = a.len > n ? text_after(a, n) : text_after(b, n);
+    struct weir_text rest = a.len > n ? text_after(a, n) : text_after(b, n);
     return strncasecmp(a.at, b.at, n) == 0 && (rest.len == 0 || rest.at[0] == ':');
 }
 
 /* Takes a part of the request from the field `from`. It is an error if another field had
  * a different value. */
-static int take_part(struct auth_request *a, enum part part, struct text text, const char *from,
-                     struct weir_error *error)
+static int take_part(struct auth_request *a, enum request_part part, struct weir_text text,
+                     const char *from, struct weir_error *error)
 {
-    struct text before = a->parts[part].text;
+    struct weir_text before = a->parts[part].text;
     if (a->parts[part].from == NULL) {
         a->parts[part].text = text;
         a->parts[part].from = from;
@@ -107,17 +107,17 @@ static int take_part(struct auth_request *a, enum part part, struct text text, c
 /* Removes "https://shop.example" from the beginning of *uri and takes the host. A gateway may have
  * put the client's own Host there, in which nginx lets a '?' pass: what follows is the path of the
  * request, and would be taken for a query. */
-static int take_host(struct auth_request *a, struct text *uri, const char *from,
+static int take_host(struct auth_request *a, struct weir_text *uri, const char *from,
                      struct weir_error *error)
 {
-    struct text scheme = text_before(text_before(*uri, '/'), '?');
-    struct text rest = text_after(*uri, scheme.len);
+    struct weir_text scheme = text_before(text_before(*uri, '/'), '?');
+    struct weir_text rest = text_after(*uri, scheme.len);
     if (scheme.len == 0 || scheme.at[scheme.len - 1] != ':' || rest.len < 2 ||
         memcmp(rest.at, "//", 2) != 0) {
         return 0;
     }
     rest = text_after(rest, 2);
-    struct text host = text_before(rest, '/');
+    struct weir_text host = text_before(rest, '/');
     if (memchr(host.at, '?', host.len) != NULL) {
         return fail(error, WEIR_EATTRIBUTE, "%s: found '%.*s', expected a path after the host",
                     from, TEXT_CUT(*uri, 64));
@@ -128,19 +128,19 @@ static int take_host(struct auth_request *a, struct text *uri, const char *from,
 
 /* Takes path and query of "/search?q=cats", and also the host of
  * "https://shop.example/search?q=cats". */
-static int take_uri(struct auth_request *a, struct text uri, const char *from,
+static int take_uri(struct auth_request *a, struct weir_text uri, const char *from,
                     struct weir_error *error)
 {
     int e = take_host(a, &uri, from, error);
-    struct text query = text_before(uri, '#');
-    struct text path = text_cut(&query, '?');
+    struct weir_text query = text_before(uri, '#');
+    struct weir_text path = text_cut(&query, '?');
     e = e != 0 ? e : take_part(a, PATH, path.len > 0 ? path : TEXT("/"), from, error);
     return e != 0 ? e : take_part(a, QUERY, query, from, error);
 }
 
 static const struct auth_source {
     const char *name;
-    enum part part; /* PATH: the field holds a URI */
+    enum request_part part; /* PATH: the field holds a URI */
 } sources[] = {
     {"x-forwarded-method", METHOD}, /* Traefik, Caddy */
     {"x-original-method", METHOD},  /* nginx, ingress-nginx */
@@ -151,7 +151,7 @@ static const struct auth_source {
 };
 
 /* Returns the row of a field, or NULL, as for nearly all fields. */
-static const struct auth_source *source_of(struct text name)
+static const struct auth_source *source_of(struct weir_text name)
 {
     if (name.len < 14 || (name.at[0] | 0x20) != 'x') {
         return NULL;
@@ -180,7 +180,7 @@ static int take_fields(struct auth_request *a, const struct http_request *r,
     int e = 0;
     for (unsigned i = 0; i < r->fields_count && e == 0; i++) {
         const struct auth_source *source = source_of(r->fields[i].name);
-        struct text value = r->fields[i].value;
+        struct weir_text value = r->fields[i].value;
         if (source != NULL && value.len > 0) {
             e = source->part == PATH ? take_uri(a, value, source->name, error)
                                      : take_part(a, source->part, value, source->name, error);
@@ -194,7 +194,7 @@ static int take_fields(struct auth_request *a, const struct http_request *r,
 static int take_target(struct auth_request *a, const struct http_request *r,
                        struct weir_error *error)
 {
-    struct text below = text_after(r->target, strlen("/v1/auth"));
+    struct weir_text below = text_after(r->target, strlen("/v1/auth"));
     if (below.len == 0 || below.at[0] != '/') {
         return 0;
     }

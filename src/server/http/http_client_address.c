@@ -26,7 +26,7 @@
 /* ---- one hop ---- */
 
 /* Reads a hop, which may have the form of RFC 7239. */
-static bool read_hop(bool forwarded, struct text hop, struct address *a)
+static bool read_hop(bool forwarded, struct weir_text hop, struct address *a)
 {
     char room[FORWARDED_NODE_MAX];
     return (!forwarded || forwarded_node(hop, room, &hop)) && address_parse(hop, a, NULL) == 0;
@@ -34,7 +34,7 @@ static bool read_hop(bool forwarded, struct text hop, struct address *a)
 
 /* Returns which of these a field is, or CLIENT_FIELDS if it is another one, as most are, which
  * their first letter shows. */
-static unsigned kind_of(struct text name)
+static unsigned kind_of(struct weir_text name)
 {
     char first = name.len > 0 ? (char)(name.at[0] | 0x20) : 0;
     unsigned i = first == 'x' || first == 'f' ? CLIENT_FIELD_ANY + 1 : CLIENT_FIELDS;
@@ -44,7 +44,7 @@ static unsigned kind_of(struct text name)
     return i;
 }
 
-bool http_names_client(struct text name)
+bool http_names_client(struct weir_text name)
 {
     return kind_of(name) != CLIENT_FIELDS;
 }
@@ -73,9 +73,8 @@ static bool is_trusted(const struct server *server, const struct address *a)
 static void ignore(const struct exchange *x)
 {
     char text[ADDRESS_MAX];
-    uint64_t *told = &x->server->told_untrusted;
     count_own(&x->connection->worker->counts.forwarded_ignored, 1);
-    if (load_relaxed(told) == 0 && cas_u64(told, 0, 1)) {
+    if (log_once(&x->server->told_untrusted)) {
         LOG(LEVEL_WARNING, "a forwarded field was ignored because the peer is not a trusted proxy",
             LOG_STRING("from", address_print(&x->connection->peer, text)));
     }
@@ -104,9 +103,10 @@ struct told {
     struct address client;
 };
 
-static void walk(const struct server *server, bool forwarded, struct text list, struct told *told)
+static void walk(const struct server *server, bool forwarded, struct weir_text list,
+                 struct told *told)
 {
-    struct text hop;
+    struct weir_text hop;
     while (!told->final && forwarded_last(&list, forwarded, &hop)) {
         struct address a;
         if (hop.len == 0) {

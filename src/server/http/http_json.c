@@ -11,7 +11,7 @@
 /* ---- values ---- */
 
 /* Returns what a value is, for a message; numbers as they are. */
-static struct text describe(struct text value)
+static struct weir_text describe(struct weir_text value)
 {
     switch (value.at[0]) {
     case '{':
@@ -21,25 +21,25 @@ static struct text describe(struct text value)
     case '"':
         return value.len > 2 ? TEXT("a string") : TEXT("an empty string");
     default: /* true, false, null, or a number */
-        return (struct text){value.at, value.len < 32 ? value.len : 32};
+        return (struct weir_text){value.at, value.len < 32 ? value.len : 32};
     }
 }
 
-int http_json_bad(struct weir_error *error, struct text name, struct text value,
+int http_json_bad(struct weir_error *error, struct weir_text name, struct weir_text value,
                   const char *expected)
 {
     return fail(error, WEIR_EINVAL, "%.*s: found %.*s, expected %s", TEXT_CUT(name, 64),
                 TEXT_ARGS(describe(value)), expected);
 }
 
-struct text http_json_bytes(struct text string, struct arena *arena)
+struct weir_text http_json_bytes(struct weir_text string, struct arena *arena)
 {
     char *room = jsontext_has_escapes(string) ? arena_room(arena, string.len) : NULL;
-    return arena->failed ? (struct text){NULL, 0} : jsontext_bytes(string, room);
+    return arena->failed ? (struct weir_text){NULL, 0} : jsontext_bytes(string, room);
 }
 
-static int read_text(struct text value, struct text name, uint64_t least, struct text *out,
-                     struct arena *arena, struct weir_error *error)
+static int read_text(struct weir_text value, struct weir_text name, uint64_t least,
+                     struct weir_text *out, struct arena *arena, struct weir_error *error)
 {
     if (!jsontext_is(value, '"')) {
         return http_json_bad(error, name, value, "a string");
@@ -56,7 +56,7 @@ uint64_t http_number_most(const struct ask_member_row *row)
     return row->most < INT64_MAX ? row->most : INT64_MAX;
 }
 
-static int read_count(struct text value, const struct ask_member_row *row, uint64_t *out,
+static int read_count(struct weir_text value, const struct ask_member_row *row, uint64_t *out,
                       struct weir_error *error)
 {
     uint64_t most = http_number_most(row);
@@ -71,10 +71,10 @@ static int read_count(struct text value, const struct ask_member_row *row, uint6
     return 0;
 }
 
-static int read_part(struct text value, struct ask *ask, struct arena *arena,
+static int read_part(struct weir_text value, struct ask *ask, struct arena *arena,
                      struct weir_error *error)
 {
-    struct text part = {NULL, 0};
+    struct weir_text part = {NULL, 0};
     int e = read_text(value, TEXT("key"), ask_members[ASK_KEY].least, &part, arena, error);
     if (e == 0) {
         ask->parts[ask->parts_count++] = (struct weir_rules_value){part.at, part.len};
@@ -82,10 +82,10 @@ static int read_part(struct text value, struct ask *ask, struct arena *arena,
     return e;
 }
 
-static int read_key(struct text value, struct ask *ask, struct arena *arena,
+static int read_key(struct weir_text value, struct ask *ask, struct arena *arena,
                     struct weir_error *error)
 {
-    struct text part;
+    struct weir_text part;
     int e = 0;
     if (!jsontext_is(value, '[')) {
         return read_part(value, ask, arena, error);
@@ -129,8 +129,9 @@ static bool enter(const struct ask *ask, uint16_t *slots)
 
 /* Reads the value of an attribute. A whole number is the text of its digits, also if it is written as
  * 300.0 or 3e2: a client that writes a number in another way has no other key. */
-static int read_attribute_value(struct text value, struct text name, struct text *out,
-                                struct arena *arena, struct weir_error *error)
+static int read_attribute_value(struct weir_text value, struct weir_text name,
+                                struct weir_text *out, struct arena *arena,
+                                struct weir_error *error)
 {
     static const char expected[] = "a string, or a whole number from 0 to 9223372036854775807";
     uint64_t number;
@@ -142,14 +143,14 @@ static int read_attribute_value(struct text value, struct text name, struct text
     }
     char digits[21];
     int n = snprintf(digits, sizeof digits, "%" PRIu64, number);
-    *out = arena_text(arena, (struct text){digits, (size_t)n});
+    *out = arena_text(arena, (struct weir_text){digits, (size_t)n});
     return out->at != NULL ? 0 : WEIR_ENOMEM;
 }
 
-static int read_attribute(struct text name, struct text value, struct ask *ask, uint16_t *slots,
-                          struct arena *arena, struct weir_error *error)
+static int read_attribute(struct weir_text name, struct weir_text value, struct ask *ask,
+                          uint16_t *slots, struct arena *arena, struct weir_error *error)
 {
-    struct text text = {NULL, 0};
+    struct weir_text text = {NULL, 0};
     name = http_json_bytes(name, arena);
     int e = name.at == NULL ? WEIR_ENOMEM : read_attribute_value(value, name, &text, arena, error);
     if (e != 0) {
@@ -162,15 +163,15 @@ static int read_attribute(struct text name, struct text value, struct ask *ask, 
                : fail(error, WEIR_EINVAL, "attributes: found '%.*s' twice", TEXT_CUT(name, 64));
 }
 
-static int read_attributes(struct text value, struct ask *ask, struct arena *arena,
+static int read_attributes(struct weir_text value, struct ask *ask, struct arena *arena,
                            struct weir_error *error)
 {
     static const char expected[] = "an object with at most 256 members";
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     uint16_t slots[SLOTS] = {0};
-    struct text rest = value;
-    struct text name;
-    struct text member;
+    struct weir_text rest = value;
+    struct weir_text name;
+    struct weir_text member;
     int e = jsontext_is(value, '{') ? 0 : http_json_bad(error, TEXT("attributes"), value, expected);
     (void)pthread_once(&once, make_secret);
     while (e == 0 && jsontext_next_member(&rest, &name, &member)) {
@@ -183,7 +184,7 @@ static int read_attributes(struct text value, struct ask *ask, struct arena *are
 
 /* ---- members ---- */
 
-static int read_value(struct text value, unsigned member, struct ask *ask, struct arena *arena,
+static int read_value(struct weir_text value, unsigned member, struct ask *ask, struct arena *arena,
                       struct weir_error *error)
 {
     const struct ask_member_row *row = &ask_members[member];
@@ -222,8 +223,8 @@ static void list_members(unsigned of, char *text, size_t size)
     }
 }
 
-int http_read_member(struct text name, struct text value, unsigned allowed, struct ask *ask,
-                     struct arena *arena, struct weir_error *error)
+int http_read_member(struct weir_text name, struct weir_text value, unsigned allowed,
+                     struct ask *ask, struct arena *arena, struct weir_error *error)
 {
     char expected[128] = "";
     name = http_json_bytes(name, arena);
@@ -239,11 +240,11 @@ int http_read_member(struct text name, struct text value, unsigned allowed, stru
     return fail(error, WEIR_EINVAL, "found '%.*s', expected %s", TEXT_CUT(name, 64), expected);
 }
 
-int http_read_ask(struct text object, const struct operation_row *row, struct ask *ask,
+int http_read_ask(struct weir_text object, const struct operation_row *row, struct ask *ask,
                   struct arena *arena, struct weir_error *error)
 {
-    struct text name;
-    struct text value;
+    struct weir_text name;
+    struct weir_text value;
     int e = 0;
     ask_init(ask);
     error->text[0] = 0;
@@ -263,7 +264,7 @@ int http_read_ask(struct text object, const struct operation_row *row, struct as
 
 /* ---- bodies ---- */
 
-int http_parse_json(const struct exchange *x, size_t values_most, struct text *value,
+int http_parse_json(const struct exchange *x, size_t values_most, struct weir_text *value,
                     struct weir_error *error)
 {
     struct jsontext_flaw flaw;
@@ -276,7 +277,7 @@ int http_parse_json(const struct exchange *x, size_t values_most, struct text *v
                       values_most, flaw.line, flaw.column, flaw.words);
 }
 
-bool http_check_json(struct exchange *x, size_t values_most, struct text *value)
+bool http_check_json(struct exchange *x, size_t values_most, struct weir_text *value)
 {
     struct weir_error error;
     int e = http_parse_json(x, values_most, value, &error);
@@ -289,7 +290,7 @@ bool http_check_json(struct exchange *x, size_t values_most, struct text *value)
 /* Bytes of a key may be any, so "\u0000" is allowed. */
 json_t *http_read_json(struct exchange *x)
 {
-    struct text body;
+    struct weir_text body;
     json_error_t why;
     if (!http_check_json(x, HTTP_JSON_VALUES, &body)) {
         return NULL;

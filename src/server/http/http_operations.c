@@ -49,12 +49,12 @@ void http_run_ask(struct exchange *x, enum operation operation, const struct ask
 
 void http_run_operation(struct exchange *x)
 {
-    struct text path = x->request->path;
+    struct weir_text path = x->request->path;
     const char *slash = memrchr(path.at, '/', path.len);
     enum operation operation = operation_by_name(text_after(path, (size_t)(slash + 1 - path.at)));
     struct arena arena = ARENA_INIT;
     struct weir_error error;
-    struct text body;
+    struct weir_text body;
     struct ask ask;
     if (!http_check_json(x, HTTP_JSON_VALUES, &body)) {
         return;
@@ -110,10 +110,10 @@ static void put_batch_later(struct pending *batch)
 
 /* Answers each question. The answers that come later are parts of `batch`; NULL: no fleet
  * decides. */
-static void answer_each(struct exchange *x, struct text questions, struct pending *batch)
+static void answer_each(struct exchange *x, struct weir_text questions, struct pending *batch)
 {
     struct asker asker = http_asker(x);
-    struct text question;
+    struct weir_text question;
     asker.worker = batch != NULL ? asker.worker : NULL;
     buffer_put(&x->body, TEXT("{\"results\":["));
     for (size_t i = 0; jsontext_next_item(&questions, &question); i++) {
@@ -135,7 +135,7 @@ static void answer_each(struct exchange *x, struct text questions, struct pendin
 }
 
 /* Answers the questions one after the other, each by itself: not all or nothing. */
-static void answer_batch(struct exchange *x, struct text questions)
+static void answer_batch(struct exchange *x, struct weir_text questions)
 {
     struct worker *w = x->connection->worker;
     struct pending *batch = w->where != NULL ? pending_batch(w) : NULL;
@@ -155,19 +155,19 @@ static void answer_batch(struct exchange *x, struct text questions)
 }
 
 /* Finds the list in {"requests":[...]}; false if there is anything else. */
-static bool find_questions(struct text body, struct text *questions)
+static bool find_questions(struct weir_text body, struct weir_text *questions)
 {
-    struct text name;
-    struct text more;
+    struct weir_text name;
+    struct weir_text more;
     return jsontext_is(body, '{') && jsontext_next_member(&body, &name, questions) &&
            text_is(name, "\"requests\"") && jsontext_is(*questions, '[') &&
            !jsontext_next_member(&body, &name, &more);
 }
 
 /* Returns how many items a list has, or BATCH_MAX + 1 if it has more than that. */
-static size_t count_questions(struct text questions)
+static size_t count_questions(struct weir_text questions)
 {
-    struct text question;
+    struct weir_text question;
     size_t n = 0;
     while (n <= BATCH_MAX && jsontext_next_item(&questions, &question)) {
         n++;
@@ -177,8 +177,8 @@ static size_t count_questions(struct text questions)
 
 static void run_batch(struct exchange *x)
 {
-    struct text body;
-    struct text questions;
+    struct weir_text body;
+    struct weir_text questions;
     if (!http_check_json(x, BATCH_MAX * BATCH_VALUES, &body)) {
         return;
     }

@@ -27,7 +27,7 @@
 #include "rules/file/config.h"
 #include "server/http/http_routes.h"
 
-static bool is_same_name(struct text a, struct text b)
+static bool is_same_name(struct weir_text a, struct weir_text b)
 {
     return a.len == b.len && strncasecmp(a.at, b.at, a.len) == 0;
 }
@@ -37,8 +37,8 @@ static bool is_same_name(struct text a, struct text b)
 static bool is_own_name(const struct exchange *x)
 {
     struct address address;
-    struct text own;
-    struct text name = x->request->host_name;
+    struct weir_text own;
+    struct weir_text name = x->request->host_name;
     const struct texts *hosts = x->server->options.hosts;
     const char *listen = x->server->options.listen[x->connection->protocol->kind];
     if (name.len == 0 || is_same_name(name, TEXT("localhost")) ||
@@ -64,7 +64,7 @@ static bool is_open(const struct exchange *x)
 }
 
 /* Returns whether the value of Origin, "http://weir.example:8080", is that of another site. */
-static bool is_other_origin(struct text origin, struct text host)
+static bool is_other_origin(struct weir_text origin, struct weir_text host)
 {
     const char *scheme = memmem(origin.at, origin.len, "://", 3);
     return scheme == NULL ||
@@ -76,8 +76,8 @@ static bool is_foreign(const struct http_request *r)
 {
     bool foreign = false;
     for (unsigned i = 0; i < r->fields_count; i++) {
-        struct text name = r->fields[i].name;
-        struct text value = r->fields[i].value;
+        struct weir_text name = r->fields[i].name;
+        struct weir_text value = r->fields[i].value;
         if (name.len == strlen("origin") && http_same_name(name, "origin")) {
             foreign = foreign || is_other_origin(value, r->host);
         } else if (name.len == strlen("sec-fetch-site") && http_same_name(name, "sec-fetch-site")) {
@@ -89,7 +89,7 @@ static bool is_foreign(const struct http_request *r)
 }
 
 /* Returns the port of "name:port", 0 if there is none. The syntax has been checked. */
-static unsigned port_of(struct text host)
+static unsigned port_of(struct weir_text host)
 {
     unsigned port = 0;
     size_t at = host.len;
@@ -148,7 +148,7 @@ static bool is_form(const struct exchange *x)
 {
     static const char *const types[] = {"APPLICATION/X-WWW-FORM-URLENCODED", "MULTIPART/FORM-DATA",
                                         "TEXT/PLAIN"};
-    struct text type = text_trim(text_before(http_value(x->request, "content-type"), ';'));
+    struct weir_text type = text_trim(text_before(http_value(x->request, "content-type"), ';'));
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         if (text_is_word(type, types[i])) {
             return true;

@@ -192,7 +192,7 @@ static void put_date(struct buffer *b, uint64_t now_s)
     buffer_put(b, text_of(text));
 }
 
-static void put_field(struct buffer *b, struct text name, struct text value)
+static void put_field(struct buffer *b, struct weir_text name, struct weir_text value)
 {
     buffer_put(b, name);
     buffer_put(b, value);

@@ -15,31 +15,32 @@
 
 /* ---- requests ---- */
 
-struct reading {
+struct rls_body {
     struct arena *memory;
     struct weir_error *error;
 };
 
-typedef int (*member_fn)(const struct reading *r, struct text name, struct text value, void *to);
+typedef int (*member_fn)(const struct rls_body *r, struct weir_text name, struct weir_text value,
+                         void *to);
 
-static int unexpected(const struct reading *r, struct text name, struct text value,
+static int unexpected(const struct rls_body *r, struct weir_text name, struct weir_text value,
                       const char *expected)
 {
     return http_json_bad(r->error, name, value, expected);
 }
 
-static int unknown(const struct reading *r, struct text name, const char *expected)
+static int unknown(const struct rls_body *r, struct weir_text name, const char *expected)
 {
     return fail(r->error, WEIR_EINVAL, "found the member '%.*s', expected %s", TEXT_CUT(name, 64),
                 expected);
 }
 
 /* Calls fn with each member of an object; names have no quotes. */
-static int read_object(const struct reading *r, struct text name, struct text value, member_fn fn,
-                       void *to)
+static int read_object(const struct rls_body *r, struct weir_text name, struct weir_text value,
+                       member_fn fn, void *to)
 {
-    struct text member;
-    struct text item;
+    struct weir_text member;
+    struct weir_text item;
     int e = jsontext_is(value, '{') ? 0 : unexpected(r, name, value, "an object");
     while (e == 0 && jsontext_next_member(&value, &member, &item)) {
         member = http_json_bytes(member, r->memory);
@@ -51,10 +52,10 @@ static int read_object(const struct reading *r, struct text name, struct text va
 }
 
 /* Calls fn with each item of a list. */
-static int read_list(const struct reading *r, struct text name, struct text value, member_fn fn,
-                     void *to)
+static int read_list(const struct rls_body *r, struct weir_text name, struct weir_text value,
+                     member_fn fn, void *to)
 {
-    struct text item;
+    struct weir_text item;
     int e = jsontext_is(value, '[') ? 0 : unexpected(r, name, value, "a list");
     while (e == 0 && jsontext_next_item(&value, &item)) {
         e = fn(r, name, item, to);
@@ -62,8 +63,8 @@ static int read_list(const struct reading *r, struct text name, struct text valu
     return e;
 }
 
-static int read_string(const struct reading *r, struct text name, struct text value,
-                       struct text *to)
+static int read_string(const struct rls_body *r, struct weir_text name, struct weir_text value,
+                       struct weir_text *to)
 {
     if (!jsontext_is(value, '"')) {
         return unexpected(r, name, value, "a string");
@@ -72,12 +73,12 @@ static int read_string(const struct reading *r, struct text name, struct text va
     return to->at == NULL ? WEIR_ENOMEM : 0;
 }
 
-static int read_number(const struct reading *r, struct text name, struct text value, uint64_t most,
-                       uint64_t *to)
+static int read_number(const struct rls_body *r, struct weir_text name, struct weir_text value,
+                       uint64_t most, uint64_t *to)
 {
     bool good = false;
     if (jsontext_is(value, '"')) {
-        struct text digits = http_json_bytes(value, r->memory);
+        struct weir_text digits = http_json_bytes(value, r->memory);
         good = digits.at != NULL && text_to_u64(digits, to);
     } else {
         good = jsontext_whole(value, to);
@@ -89,12 +90,13 @@ static int read_number(const struct reading *r, struct text name, struct text va
                                                : "a whole number from 0 to 18446744073709551615");
 }
 
-static bool named(struct text name, const char *camel, const char *snake)
+static bool named(struct weir_text name, const char *camel, const char *snake)
 {
     return text_is(name, camel) || text_is(name, snake);
 }
 
-static int read_entry_member(const struct reading *r, struct text name, struct text value, void *to)
+static int read_entry_member(const struct rls_body *r, struct weir_text name,
+                             struct weir_text value, void *to)
 {
     struct rls_entry *entry = to;
     return text_is(name, "key")     ? read_string(r, name, value, &entry->key)
@@ -102,7 +104,8 @@ static int read_entry_member(const struct reading *r, struct text name, struct t
                                     : unknown(r, name, "key or value");
 }
 
-static int read_entry(const struct reading *r, struct text name, struct text value, void *to)
+static int read_entry(const struct rls_body *r, struct weir_text name, struct weir_text value,
+                      void *to)
 {
     struct rls_descriptor *d = to;
     struct rls_entry entry = {{"", 0}, {"", 0}};
@@ -114,9 +117,10 @@ static int read_entry(const struct reading *r, struct text name, struct text val
     return e;
 }
 
-static int read_unit(const struct reading *r, struct text name, struct text value, uint64_t *unit)
+static int read_unit(const struct rls_body *r, struct weir_text name, struct weir_text value,
+                     uint64_t *unit)
 {
-    struct text word = TEXT("");
+    struct weir_text word = TEXT("");
     if (!jsontext_is(value, '"')) {
         return read_number(r, name, value, UINT32_MAX, unit);
     }
@@ -131,7 +135,8 @@ static int read_unit(const struct reading *r, struct text name, struct text valu
                : e;
 }
 
-static int read_override(const struct reading *r, struct text name, struct text value, void *to)
+static int read_override(const struct rls_body *r, struct weir_text name, struct weir_text value,
+                         void *to)
 {
     struct rls_descriptor *d = to;
     return named(name, "requestsPerUnit", "requests_per_unit")
@@ -140,8 +145,8 @@ static int read_override(const struct reading *r, struct text name, struct text 
                                    : unknown(r, name, "requestsPerUnit or unit");
 }
 
-static int read_descriptor_member(const struct reading *r, struct text name, struct text value,
-                                  void *to)
+static int read_descriptor_member(const struct rls_body *r, struct weir_text name,
+                                  struct weir_text value, void *to)
 {
     struct rls_descriptor *d = to;
     if (text_is(name, "entries")) {
@@ -162,7 +167,8 @@ static int read_descriptor_member(const struct reading *r, struct text name, str
     return unknown(r, name, "entries, limit, hitsAddend or isNegativeHits");
 }
 
-static int read_descriptor(const struct reading *r, struct text name, struct text value, void *to)
+static int read_descriptor(const struct rls_body *r, struct weir_text name, struct weir_text value,
+                           void *to)
 {
     struct rls_ask *ask = to;
     struct rls_descriptor d = {0};
@@ -174,7 +180,8 @@ static int read_descriptor(const struct reading *r, struct text name, struct tex
     return e;
 }
 
-static int read_member(const struct reading *r, struct text name, struct text value, void *to)
+static int read_member(const struct rls_body *r, struct weir_text name, struct weir_text value,
+                       void *to)
 {
     struct rls_ask *ask = to;
     return text_is(name, "domain")        ? read_string(r, name, value, &ask->domain)
@@ -220,7 +227,8 @@ static void put_status(struct buffer *to, const struct call_status *s, uint64_t 
     buffer_put(to, TEXT("}"));
 }
 
-static void put_header(struct buffer *to, size_t number, struct text name, struct text value)
+static void put_header(struct buffer *to, size_t number, struct weir_text name,
+                       struct weir_text value)
 {
     buffer_put(to, number == 0 ? TEXT(",\"responseHeadersToAdd\":[") : TEXT(","));
     buffer_put(to, TEXT("{\"key\":"));
@@ -300,10 +308,10 @@ static void run(struct exchange *x)
     struct pending *p = awaited_spare(asker.worker);
     struct weir_error error = {0};
     struct rls_ask ask = {.domain = {"", 0}};
-    struct text body;
+    struct weir_text body;
     int e = p == NULL ? WEIR_ENOMEM : http_parse_json(x, VALUES_MAX, &body, &error);
     if (e == 0) {
-        struct reading r = {&p->memory, &error};
+        struct rls_body r = {&p->memory, &error};
         e = read_object(&r, TEXT("the body"), body, read_member, &ask);
         e = e != 0 ? e : rls_run(&asker, p, &ask, &error);
     }

@@ -50,7 +50,7 @@ const struct http_route *const *http_routes(enum server_protocol listener)
     return rows != NULL ? rows : none;
 }
 
-bool http_leads_to(const struct http_route *route, struct text path)
+bool http_leads_to(const struct http_route *route, struct weir_text path)
 {
     size_t n = strlen(route->path);
     if (!text_starts(path, route->path)) {
@@ -60,7 +60,7 @@ bool http_leads_to(const struct http_route *route, struct text path)
                          : route->reach != HTTP_AT && path.at[n] == '/';
 }
 
-static bool takes(const struct http_route *route, struct text method)
+static bool takes(const struct http_route *route, struct weir_text method)
 {
     return route->method == NULL || text_is(method, route->method) ||
            (text_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
@@ -219,7 +219,7 @@ static void complain(struct connection *c, const struct http_request *request)
  * when a blank line has come, or when there are more bytes than allowed; a body, when as many bytes
  * have come as the head has announced, or when its last chunk has come.
  */
-static bool worth_reading(struct http_session *s, struct text input)
+static bool worth_reading(struct http_session *s, struct weir_text input)
 {
     if (s->seen == 0 || input.len >= HTTP_REQUEST_MAX) {
         return true;
@@ -234,7 +234,7 @@ static bool worth_reading(struct http_session *s, struct text input)
     if (s->seen < HTTP_HEAD_MAX && input.len >= HTTP_HEAD_MAX) {
         return true;
     }
-    struct text news = text_after(input, s->seen > 2 ? s->seen - 2 : 0);
+    struct weir_text news = text_after(input, s->seen > 2 ? s->seen - 2 : 0);
     s->seen = input.len;
     return memmem(news.at, news.len, "\n\r\n", 3) != NULL ||
            memmem(news.at, news.len, "\n\n", 2) != NULL;
@@ -242,7 +242,7 @@ static bool worth_reading(struct http_session *s, struct text input)
 
 /* Notes that the request is incomplete. Returns false, with an error in *request, if it has been
  * parsed too often: its chunks are framed in a way that the parser does not see as an end. */
-static bool note_more(struct connection *c, struct http_session *s, struct text input,
+static bool note_more(struct connection *c, struct http_session *s, struct weir_text input,
                       struct http_request *request)
 {
     if (++s->looks > HTTP_LOOKS_MAX) {
@@ -262,7 +262,7 @@ static bool note_more(struct connection *c, struct http_session *s, struct text 
 
 /* Returns how many bytes of empty lines the input begins with. They are no request, so that a client
  * which ends its requests with one may be silent afterwards. */
-static size_t count_empty_lines(const struct http_session *s, struct text input)
+static size_t count_empty_lines(const struct http_session *s, struct weir_text input)
 {
     size_t n = 0;
     while (s->seen == 0 && input.len - n >= 2 && memcmp(input.at + n, "\r\n", 2) == 0) {
@@ -273,7 +273,7 @@ static size_t count_empty_lines(const struct http_session *s, struct text input)
 
 /* Parses a request at the beginning of the input. HTTP_BAD: it was answered, and the connection is
  * to end. */
-static int read_one(struct connection *c, struct text input, struct http_request *request)
+static int read_one(struct connection *c, struct weir_text input, struct http_request *request)
 {
     struct http_session *s = (struct http_session *)(void *)c->session;
     int got = http_parse(input, request);
@@ -294,7 +294,7 @@ static int read_one(struct connection *c, struct text input, struct http_request
     return HTTP_READ;
 }
 
-int64_t http_consume(struct connection *c, struct text input)
+int64_t http_consume(struct connection *c, struct weir_text input)
 {
     struct http_session *s = (struct http_session *)(void *)c->session;
     struct http_request request;

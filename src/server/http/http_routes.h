@@ -41,7 +41,7 @@ struct exchange {
     enum operation operation;   /* whose answer this is */
     enum request_result result; /* how the request counts; REQUEST_OTHER: as the reply says */
     const char *detail;         /* of a denial: words for the client; NULL: none */
-    struct text allow;          /* for a 405: the methods that the path takes; len 0 otherwise */
+    struct weir_text allow;     /* for a 405: the methods that the path takes; len 0 otherwise */
     const char *fields;         /* lines for the reply's head, instead of Cache-Control: no-store;
                                  * NULL: none */
     struct buffer body;         /* body of the reply */
@@ -106,7 +106,7 @@ void http_auth_reply(struct exchange *x, int e, const struct answer *a,
 /* ---- the client behind a proxy (http_client_address.c) ---- */
 
 /* Returns whether the field is one in which proxies name the client. */
-bool http_names_client(struct text name);
+bool http_names_client(struct weir_text name);
 
 /*
  * Finds the client's address: the peer's, or the one that trusted proxies have passed on. Its
@@ -127,7 +127,7 @@ bool http_lacks_client(const struct server_options *options, struct weir_rules *
 extern const struct http_route http_openapi_routes[];
 char *http_openapi(size_t json_flags, uint64_t ttl_longest_ms);
 
-bool http_leads_to(const struct http_route *route, struct text path);
+bool http_leads_to(const struct http_route *route, struct weir_text path);
 
 /* Returns the tables of a listener, the `rows` of its protocol; NULL after the last. Listeners that do
  * not speak HTTP have none. */
@@ -138,7 +138,7 @@ const struct http_route *const *http_routes(enum server_protocol listener);
 extern const struct http_route http_health_routes[]; /* http_routes.c */
 extern const char http_refusal[];                    /* sent to connections beyond the bound */
 extern const char http_unsealed[]; /* sent to clients that do not speak TLS where it is spoken */
-int64_t http_consume(struct connection *c, struct text input);
+int64_t http_consume(struct connection *c, struct weir_text input);
 
 /* ---- replies (http_reply.c) ---- */
 

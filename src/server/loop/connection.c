@@ -73,6 +73,7 @@ void connection_close(struct connection *c)
     connection_note_unsent(c); /* these replies will not be sent */
     connection_uncount(c);
     pending_abandon(c);
+    assert(c->row == TALLY_NONE && !c->streaming); /* nothing counts it, no list points to it */
     uv_close(&c->uv.handle, on_closed);
 }
 
@@ -90,7 +91,7 @@ size_t connection_unread(const struct connection *c)
 
 /* ---- writing ---- */
 
-static void serve(struct connection *c, struct text input, bool kept);
+static void serve(struct connection *c, struct weir_text input, bool kept);
 
 static bool has_room(const struct connection *c)
 {
@@ -142,7 +143,8 @@ static void on_written(uv_write_t *write, int status);
 /* Hands c->output to the loop. */
 static void write_output(struct connection *c)
 {
-    struct text text = buffer_text(&c->output);
+    assert(!c->writing && !c->closing); /* one write at a time: it uses the bytes of `output` */
+    struct weir_text text = buffer_text(&c->output);
     uv_buf_t buf = {.base = (char *)text.at, .len = text.len};
     c->writing = true;
     c->since_ms = now_ms(c);
@@ -204,7 +206,7 @@ static void bound_unsent(const struct connection *c)
     make_room(c, CROWD_UNSENT, 2 * SERVER_THREAD_OUTPUT_BYTES);
 }
 
-void connection_write(struct connection *c, struct text text)
+void connection_write(struct connection *c, struct weir_text text)
 {
     if (c->closing) {
         return;
@@ -232,7 +234,7 @@ void connection_write(struct connection *c, struct text text)
     bound_unsent(c);
 }
 
-void connection_push(struct connection *c, struct text text)
+void connection_push(struct connection *c, struct weir_text text)
 {
     connection_write(c, c->tls == NULL ? text : connection_seal(c, text));
 }
@@ -270,7 +272,7 @@ static uint64_t count_answered(const struct worker_counts *counts, unsigned kind
  * the batch counts with the time of the whole batch, because all replies go out together; so two
  * readings of the clock are enough. Requests that are answered later are measured then.
  */
-static int64_t consume(struct connection *c, struct text input)
+static int64_t consume(struct connection *c, struct weir_text input)
 {
     struct worker_counts *counts = &c->worker->counts;
     unsigned kind = c->protocol->kind;
@@ -293,7 +295,7 @@ static bool is_beyond(struct connection *c)
 }
 
 /* Decides requests at the front of `input` and answers them. Returns the bytes used. */
-static size_t decide(struct connection *c, struct text input)
+static size_t decide(struct connection *c, struct weir_text input)
 {
     empty_replies(c->worker);
     c->worker->split = 0;
@@ -326,9 +328,9 @@ void connection_note_kept(struct connection *c)
 }
 
 /* Decides what is complete in `input`, as far as there is room for replies, and keeps the rest. */
-static void serve(struct connection *c, struct text input, bool kept)
+static void serve(struct connection *c, struct weir_text input, bool kept)
 {
-    struct text rest = input;
+    struct weir_text rest = input;
     bool more = true;
     (void)weir_rules_now(c->worker->server->rules, &c->worker->now_ns);
     while (more && has_room(c) && !c->closing) {
@@ -357,7 +359,7 @@ static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
     *buf = uv_buf_init(c->worker->read, SERVER_READ_BYTES);
 }
 
-void connection_take(struct connection *c, struct text text, size_t stale)
+void connection_take(struct connection *c, struct weir_text text, size_t stale)
 {
     struct worker *w = c->worker;
     if (buffer_len(&c->input) == 0) {
@@ -367,7 +369,7 @@ void connection_take(struct connection *c, struct text text, size_t stale)
     } else {
         buffer_put(&c->input, text);
         if (!c->input.full) {
-            struct text all = buffer_text(&c->input);
+            struct weir_text all = buffer_text(&c->input);
             w->overload.fresh = all.at + (stale > 0 ? all.len - text.len + stale : 0);
             serve(c, all, true);
         }
@@ -376,7 +378,7 @@ void connection_take(struct connection *c, struct text text, size_t stale)
 }
 
 /* Takes bytes of the network. Returns false if the client has said that no more will come. */
-static bool take_bytes(struct connection *c, struct text bytes)
+static bool take_bytes(struct connection *c, struct weir_text bytes)
 {
     size_t stale = overload_stale(c, bytes.len);
     c->owed -= bytes.len < c->owed ? bytes.len : c->owed;
@@ -401,7 +403,7 @@ static void on_read(uv_stream_t *stream, ssize_t n, const uv_buf_t *buf)
         c->ending = true;
     } else if (n < 0) {
         connection_close(c);
-    } else if (n > 0 && !c->leaving && !take_bytes(c, (struct text){buf->base, (size_t)n})) {
+    } else if (n > 0 && !c->leaving && !take_bytes(c, (struct weir_text){buf->base, (size_t)n})) {
         c->half = true;
         if (gone) {
             connection_close(c);
@@ -510,7 +512,7 @@ void connection_stop(struct connection *c)
 static void send_answered(struct connection *c)
 {
     struct worker *w = c->worker;
-    struct text behind;
+    struct weir_text behind;
     bool more = true;
     while (more && !c->closing) {
         empty_replies(w);

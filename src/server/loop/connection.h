@@ -54,7 +54,7 @@ struct protocol {
      * CONNECTION_CLOSE if the connection is to end once the replies are out. If it has set
      * c->session_waits, it is called again when there is room, with empty input if none has come.
      */
-    int64_t (*consume)(struct connection *c, struct text input);
+    int64_t (*consume)(struct connection *c, struct weir_text input);
     /* Puts what the client is told before the connection ends: when the server begins to stop, and
      * (`last`) when the connection is shut down; NULL: nothing. */
     void (*farewell)(struct connection *c, bool last);
@@ -141,9 +141,10 @@ void connection_make_room(struct worker *worker, uint64_t n);
  * connection_unsent(). Input is thrown away. Its end is never delayed when the server stops.
  */
 void connection_stream(struct connection *c);
-void connection_push(struct connection *c, struct text text); /* sends plain bytes of replies */
-size_t connection_unsent(const struct connection *c);         /* bytes that wait to be fetched */
-void connection_end_stream(struct connection *c, struct text last); /* sends it, then ends */
+void connection_push(struct connection *c,
+                     struct weir_text text);          /* sends plain bytes of replies */
+size_t connection_unsent(const struct connection *c); /* bytes that wait to be fetched */
+void connection_end_stream(struct connection *c, struct weir_text last); /* sends it, then ends */
 
 /*
  * Count memory of replies that the session keeps until the client lets them be sent: memory that is
@@ -164,10 +165,10 @@ void connection_refuse(struct connection *c);
 void connection_begin(struct connection *c); /* starts reading */
 
 /* Takes plain bytes of requests, of which the first `stale` have waited for too long. */
-void connection_take(struct connection *c, struct text text, size_t stale);
+void connection_take(struct connection *c, struct weir_text text, size_t stale);
 
 /* Writes bytes of the network; keeps the part that could not be written at once. */
-void connection_write(struct connection *c, struct text bytes);
+void connection_write(struct connection *c, struct weir_text bytes);
 
 /* Notes how many bytes of requests the connection keeps. If its thread keeps too many, others are
  * closed (crowd_debtor()), but not this one. */
@@ -182,16 +183,16 @@ void connection_note_unsent(struct connection *c);
 bool connection_open_tls(struct connection *c);
 
 /* Takes bytes of a session. Returns false if no more will come. */
-bool connection_unseal(struct connection *c, struct text bytes, size_t stale);
+bool connection_unseal(struct connection *c, struct weir_text bytes, size_t stale);
 
 /* Returns the bytes that carry a text, or the end of the session. They are valid until the next
  * call. An error closes the connection. */
-struct text connection_seal(struct connection *c, struct text text);
-struct text connection_seal_end(struct connection *c);
+struct weir_text connection_seal(struct connection *c, struct weir_text text);
+struct weir_text connection_seal_end(struct connection *c);
 
 /* Closes a connection whose client speaks TLS where it is not spoken, and logs it. Returns false
  * if the client does not. */
-bool connection_refuse_hello(struct connection *c, struct text input);
+bool connection_refuse_hello(struct connection *c, struct weir_text input);
 
 /* Ends the counting of a connection that closes (connection_accept.c). */
 void connection_uncount(struct connection *c);

@@ -112,7 +112,7 @@ void connection_stream(struct connection *c)
     count_own(&c->worker->counts.streams, 1);
 }
 
-void connection_end_stream(struct connection *c, struct text last)
+void connection_end_stream(struct connection *c, struct weir_text last)
 {
     c->streaming = false;
     count_own(&c->worker->counts.streams, UINT64_MAX);
@@ -133,6 +133,7 @@ void connection_uncount(struct connection *c)
     if (connection_is_client(c->protocol)) {
         (void)fetch_sub(&w->server->connections, 1);
     }
+    assert(w->counts.open[c->protocol->kind] > 0);
     count_own(&w->counts.open[c->protocol->kind], UINT64_MAX);
 }
 
@@ -227,7 +228,7 @@ static bool enter(struct connection *c)
 {
     struct worker *w = c->worker;
     struct address room;
-    struct text key = tally_client(&c->peer, &room);
+    struct weir_text key = tally_client(&c->peer, &room);
     struct tally *tally = tally_of(c);
     uint64_t most = most_of_address(c);
     most = most != 0 && c->peer.family != 0 ? most : UINT64_MAX;

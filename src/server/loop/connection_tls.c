@@ -22,18 +22,18 @@ static struct buffer *emptied(struct buffer *b)
     return b;
 }
 
-struct text connection_seal(struct connection *c, struct text text)
+struct weir_text connection_seal(struct connection *c, struct weir_text text)
 {
     struct weir_error error;
     struct buffer *out = emptied(&c->worker->cipher);
     if (text.len > 0 && (tls_send(c->tls, &text, out, &error) != TLS_OK || text.len > 0)) {
         connection_close(c);
-        return (struct text){"", 0};
+        return (struct weir_text){"", 0};
     }
     return buffer_text(out);
 }
 
-struct text connection_seal_end(struct connection *c)
+struct weir_text connection_seal_end(struct connection *c)
 {
     struct buffer *out = emptied(&c->worker->cipher);
     tls_end(c->tls, out);
@@ -96,7 +96,7 @@ static void refuse_plain(struct connection *c)
     connection_go_on(c);
 }
 
-bool connection_unseal(struct connection *c, struct text bytes, size_t stale)
+bool connection_unseal(struct connection *c, struct weir_text bytes, size_t stale)
 {
     struct worker *w = c->worker;
     struct buffer *plain = emptied(&w->plain);
@@ -108,7 +108,7 @@ bool connection_unseal(struct connection *c, struct text bytes, size_t stale)
     if (!c->up && tls_is_up(c->tls)) {
         note_up(c);
     }
-    struct text text = buffer_text(plain);
+    struct weir_text text = buffer_text(plain);
     if (text.len > 0 && !c->closing) {
         connection_take(c, text, stale * text.len / len);
     } else {
@@ -133,7 +133,7 @@ bool connection_open_tls(struct connection *c)
     return c->tls != NULL;
 }
 
-bool connection_refuse_hello(struct connection *c, struct text input)
+bool connection_refuse_hello(struct connection *c, struct weir_text input)
 {
     static struct log_limit limit;
     if (c->tls != NULL || input.len < 2 || input.at[0] != 0x16 || input.at[1] != 0x03) {

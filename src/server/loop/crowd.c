@@ -149,6 +149,7 @@ static void count(struct connection *c, enum crowd_of of, size_t from, size_t to
         take_out(&g->list, c, of, of_address);
         take_out(&crowd->all, c, of, of_thread);
     }
+    assert(g->units + to >= from);
     set_units(crowd, c->row, g->units + to - from);
 }
 
@@ -158,6 +159,7 @@ void crowd_set(struct connection *c, enum crowd_of of, size_t units)
     size_t before = p->units;
     p->units = units;
     if (units != before) {
+        assert(c->worker->crowds[of].units + units >= before);
         c->worker->crowds[of].units += units - before;
         if (c->row != TALLY_NONE) {
             count(c, of, before, units);
@@ -179,6 +181,12 @@ void crowd_leave(struct connection *c)
     crowd_set(c, CROWD_OPEN, 0);
     for (unsigned of = CROWD_KEPT; of < CROWDS; of++) {
         count(c, of, c->places[of].units, 0);
+    }
+    for (unsigned of = 0; of < CROWDS; of++) { /* no list points to it any more */
+        const struct crowd_group *g = &c->worker->crowds[of].groups[c->row];
+        assert(g->list.oldest != c && g->list.newest != c);
+        assert((g->units == 0) == (g->list.oldest == NULL));
+        (void)g;
     }
     c->row = TALLY_NONE;
 }

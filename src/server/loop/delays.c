@@ -1,5 +1,6 @@
 #include "server/loop/delays.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
@@ -49,6 +50,7 @@ void delay_remove(struct pending *p)
 {
     struct delays *d = &p->worker->delays;
     size_t i = p->delay_place - 1;
+    assert(i < d->count && d->at[i] == p);
     struct pending *last = d->at[--d->count];
     p->delay_place = 0;
     if (last != p) {
@@ -105,6 +107,7 @@ bool delay_add(struct pending *p, uint64_t delay_ms)
     if (!make_room(d)) {
         return false;
     }
+    assert(p->delay_place == 0);
     p->due_ms = uv_now(&w->loop) + delay_ms;
     put(d, d->count, p);
     settle(d, d->count++);
@@ -133,6 +136,7 @@ bool delay_take_place(struct worker *w)
 
 void delay_give_place(struct worker *w)
 {
+    assert(w->delays.places > 0);
     w->delays.places--;
 }
 

@@ -1,5 +1,7 @@
 #include "server/loop/pending.h"
 
+#include <assert.h>
+
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "server/loop/worker.h"
@@ -45,6 +47,7 @@ void pending_destroy(struct pending *p)
     if (p == NULL) {
         return;
     }
+    assert(p->delay_place == 0); /* the heap of delays would point to it */
     while (p->parts != NULL) {
         struct pending *part = p->parts;
         p->parts = part->next;
@@ -75,7 +78,7 @@ static void take(struct pending *p, pending_put_fn put)
 /* Moves the bytes of `from` after `at` to the end of `to`. Returns how many. */
 static size_t move_tail(struct buffer *from, size_t at, struct buffer *to)
 {
-    struct text tail = text_after(buffer_text(from), at);
+    struct weir_text tail = text_after(buffer_text(from), at);
     buffer_put(to, tail);
     from->full = from->full || to->full;
     from->end -= tail.len;
@@ -106,6 +109,7 @@ static size_t body_of(const struct pending *p)
 void pending_keep(struct pending *p, struct connection *c, pending_put_fn put)
 {
     struct pending_list *list = &c->pending;
+    assert(p->worker == c->worker && p->connection == NULL && p->batch == NULL); /* D1 */
     take(p, put);
     p->connection = c;
     if (p->parts != NULL) {
@@ -130,6 +134,7 @@ void pending_keep(struct pending *p, struct connection *c, pending_put_fn put)
 void pending_keep_part(struct pending *p, struct pending *batch, struct buffer *body,
                        pending_put_fn put)
 {
+    assert(p->worker == batch->worker && p->connection == NULL && p->batch == NULL); /* D1, D4 */
     take(p, put);
     p->batch = batch;
     (void)move_tail(body, 0, batch->last_part != NULL ? &batch->last_part->body : &batch->body);
@@ -188,6 +193,8 @@ static void delist(struct connection *c)
 
 void pending_answered(struct pending *p)
 {
+    assert(!p->answered);                                /* D2: exactly once */
+    assert(p->batch == NULL || p->batch->parts_out > 0); /* D4 */
     p->answered = true;
     if (p->batch != NULL) {
         if (--p->batch->parts_out == 0) {
@@ -222,6 +229,7 @@ static struct pending *take_out(struct pending_list *list, struct pending **from
     if (list->last == p) {
         list->last = before;
     }
+    assert(list->count >= 1 + p->parts_count);
     list->count -= 1 + p->parts_count;
     return p;
 }
@@ -248,6 +256,7 @@ static bool put_one(struct connection *c, struct pending *p, uint64_t now_ns)
     size_t n = buffer_len(&p->behind);
     p->put(p);
     histogram_add(&w->counts.took[c->protocol->kind], now_ns - p->began_ns, 1);
+    assert(c->pending.held >= n + p->body_bytes);
     c->pending.held -= n + p->body_bytes;
     connection_note_unsent(c);
     if (n > SERVER_FLUSH_BYTES) {
@@ -257,11 +266,11 @@ static bool put_one(struct connection *c, struct pending *p, uint64_t now_ns)
     return true;
 }
 
-bool pending_collect(struct connection *c, struct text *behind)
+bool pending_collect(struct connection *c, struct weir_text *behind)
 {
     struct pending_list *list = &c->pending;
     uint64_t now_ns = clock_boot_ns();
-    *behind = (struct text){"", 0};
+    *behind = (struct weir_text){"", 0};
     while (buffer_len(&c->worker->replies) < SERVER_FLUSH_BYTES) {
         struct pending *p = pop_answered(c);
         if (p == NULL) {
@@ -305,6 +314,7 @@ void pending_abandon(struct connection *c)
             pending_destroy(p);
         }
     }
+    assert(list->count == 0 && list->last == NULL);
     list->held = 0;
 }
 

@@ -148,7 +148,7 @@ void pending_hold_back(struct connection *c);
  * once. *behind is the text that follows them if it is too large to be copied. Returns true if
  * there is more. The caller calls pending_release() when all of it is written.
  */
-bool pending_collect(struct connection *c, struct text *behind);
+bool pending_collect(struct connection *c, struct weir_text *behind);
 void pending_release(struct connection *c);
 
 /* Drops the replies of a connection that has closed. */

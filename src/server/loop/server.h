@@ -216,6 +216,19 @@ struct server_fleet {
     const char *url; /* of the store, without secrets; NULL: that of the rule file */
 };
 
+/* What the log has told about the store (server_fleet.c). {0}: nothing. */
+struct store_log {
+    enum { STORE_NOT_SEEN, STORE_AWAY, STORE_THERE } state;
+    struct weir_error why;          /* why the store was away, or refused calls */
+    struct weir_error certificates; /* why those in the files are not used; "": they are */
+    uint64_t targets;               /* refused addresses */
+    uint64_t evicted;               /* keys, at the last look */
+    bool full;                      /* at the last look */
+    uint64_t policy, maxclients;    /* for log_once() */
+    /* For log_again_after(): */
+    unsigned refusals_pause, targets_pause, memory_pause;
+};
+
 struct server {
     struct server_options options;
     struct weir_rules *rules;
@@ -247,18 +260,7 @@ struct server {
     uint64_t started_ns;
     uint64_t told_untrusted; /* 1: it was logged that fields of untrusted peers are ignored */
     uint64_t drained;        /* clients' threads that have answered everything and end */
-    bool store_told;         /* these three: what was logged about the store (server_fleet.c) */
-    bool store_up;
-    struct weir_error store_why;
-    struct weir_error certificates_told; /* see tell_certificates() */
-    unsigned store_quiet;   /* calls of fleet_watch() until a refusal may be logged again */
-    unsigned targets_quiet; /* the same for refused addresses, ... */
-    uint64_t targets_told;  /* ... and how many of them have been logged */
-    bool policy_told;       /* what was logged about the store's memory */
-    bool full_told;
-    unsigned memory_quiet;
-    uint64_t evicted_told;
-    bool maxclients_told;
+    struct store_log store_log;
     uint64_t pings;   /* number of server_ping() calls */
     uint64_t reloads; /* successful reloads of the rules */
     uint64_t reloads_failed;
@@ -360,7 +362,7 @@ static inline bool server_has_adhoc(const struct server *server)
 }
 
 /* Returns whether this is the name of the built-in limit, which gets its rate with each call. */
-static inline bool server_is_adhoc(const struct server *server, struct text limit)
+static inline bool server_is_adhoc(const struct server *server, struct weir_text limit)
 {
     return server_has_adhoc(server) && text_is(limit, SERVER_ADHOC);
 }

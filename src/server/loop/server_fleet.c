@@ -147,38 +147,32 @@ static void tell(const struct server *server, const struct fleet_numbers *n)
  * warning is repeated only when the reason changes, and not more often than this. */
 #define LOOKS_APART 30
 
-static void tell_refusals(struct server *server, const struct fleet_numbers *n)
+static void tell_refusals(struct store_log *told, const struct fleet_numbers *n)
 {
-    bool is_new = n->why.text[0] != 0 && strcmp(n->why.text, server->store_why.text) != 0;
-    if (server->store_quiet > 0) {
-        server->store_quiet--;
-    } else if (server->store_up && is_new) {
-        server->store_quiet = LOOKS_APART;
-        server->store_why = n->why;
+    bool is_new = n->why.text[0] != 0 && strcmp(n->why.text, told->why.text) != 0;
+    if (log_again_after(LOOKS_APART, &told->refusals_pause, n->up != 0 && is_new)) {
+        told->why = n->why;
         LOG(LEVEL_WARNING, "the store does not answer all calls: on_store_failure decides those",
             LOG_STRING("why", n->why.text));
     }
 }
 
 /* Warns that the store has announced addresses outside of its networks, as rarely as above. */
-static void tell_targets(struct server *server, const struct fleet_numbers *n)
+static void tell_targets(struct store_log *told, const struct fleet_numbers *n)
 {
-    if (server->targets_quiet > 0) {
-        server->targets_quiet--;
-    } else if (n->targets_refused > server->targets_told) {
+    uint64_t refused = n->targets_refused;
+    if (log_again_after(LOOKS_APART, &told->targets_pause, refused > told->targets)) {
         LOG(LEVEL_WARNING, "the store announced an address outside of store.networks: not used",
-            LOG_STRING("address", n->last_refused),
-            LOG_COUNT("times", n->targets_refused - server->targets_told));
-        server->targets_quiet = LOOKS_APART;
-        server->targets_told = n->targets_refused;
+            LOG_STRING("address", n->last_refused), LOG_COUNT("times", refused - told->targets));
+        told->targets = refused;
     }
 }
 
 /* Warns once that the files with certificates have changed, but cannot be used. */
-static void tell_certificates(struct server *server, const struct fleet_numbers *n)
+static void tell_certificates(struct store_log *told, const struct fleet_numbers *n)
 {
-    if (strcmp(n->certificates.text, server->certificates_told.text) != 0) {
-        server->certificates_told = n->certificates;
+    if (strcmp(n->certificates.text, told->certificates.text) != 0) {
+        told->certificates = n->certificates;
         if (n->certificates.text[0] != 0) {
             LOG(LEVEL_WARNING, "the new certificates for the store are not used: the old ones stay",
                 LOG_STRING("why", n->certificates.text));
@@ -203,41 +197,38 @@ static const struct fleet_endpoint_numbers *evicting(const struct fleet_numbers 
 
 /* Warns once of a policy by which keys of limits may be evicted, when keys were evicted, and when the
  * store becomes full, as rarely as above. */
-static void tell_memory(struct server *server, const struct fleet_numbers *n)
+static void tell_memory(struct store_log *told, const struct fleet_numbers *n)
 {
     const struct fleet_endpoint_numbers *e = evicting(n);
-    if (e != NULL && !server->policy_told) {
+    bool worse = n->evicted > told->evicted || (n->full != 0 && !told->full);
+    if (e != NULL && log_once(&told->policy)) {
         LOG(LEVEL_WARNING,
             "the store evicts keys when its memory is full, and their limits begin anew; "
             "recommended is maxmemory-policy noeviction",
             LOG_STRING("endpoint", e->name), LOG_STRING("policy", e->policy));
-        server->policy_told = true;
     }
-    if (server->memory_quiet > 0) {
-        server->memory_quiet--;
-    } else if (n->evicted > server->evicted_told || (n->full != 0 && !server->full_told)) {
+    if (log_again_after(LOOKS_APART, &told->memory_pause, worse)) {
         LOG(LEVEL_WARNING,
             "the memory of the store is nearly full: on_full decides keys that are not in it",
             LOG_COUNT("endpoints", n->full), LOG_COUNT("evicted_keys", n->evicted));
-        server->memory_quiet = LOOKS_APART;
     }
-    server->full_told = n->full != 0;
-    server->evicted_told = n->evicted;
+    told->full = n->full != 0;
+    told->evicted = n->evicted;
 }
 
 /* Warns once if all nodes, with as many connections as this one, make more connections to an endpoint
  * than it takes. */
-static void tell_connections(struct server *server, const struct fleet_numbers *n)
+static void tell_connections(struct store_log *told, const struct fleet_numbers *n)
 {
-    for (size_t i = 0; i < n->endpoints_count && !server->maxclients_told; i++) {
+    for (size_t i = 0; i < n->endpoints_count; i++) {
         const struct fleet_endpoint_numbers *e = &n->endpoints[i];
-        if (e->maxclients != 0 && n->nodes * n->links_each > e->maxclients) {
+        if (e->maxclients != 0 && n->nodes * n->links_each > e->maxclients &&
+            log_once(&told->maxclients)) {
             LOG(LEVEL_WARNING,
                 "the store takes fewer connections than the fleet makes: raise its maxclients, or "
                 "lower store.connections",
                 LOG_STRING("endpoint", e->name), LOG_COUNT("maxclients", e->maxclients),
                 LOG_COUNT("nodes", n->nodes), LOG_COUNT("connections_of_each", n->links_each));
-            server->maxclients_told = true;
         }
     }
 }
@@ -245,21 +236,20 @@ static void tell_connections(struct server *server, const struct fleet_numbers *
 void fleet_watch(struct server *server)
 {
     static struct fleet_numbers n; /* large; used by one thread only */
+    struct store_log *told = &server->store_log;
     if (server->fleet.fleet == NULL || load_relaxed(&server->state) == SERVER_DRAINING) {
         return;
     }
     n.endpoints_count = 0;
     server->fleet.read(server->fleet.fleet, &n);
-    bool up = n.up != 0;
-    if (!server->store_told || server->store_up != up) {
-        server->store_told = true;
-        server->store_up = up;
-        server->store_why = up ? server->store_why : n.why;
+    if (told->state != (n.up != 0 ? STORE_THERE : STORE_AWAY)) {
+        told->state = n.up != 0 ? STORE_THERE : STORE_AWAY;
+        told->why = n.up != 0 ? told->why : n.why;
         tell(server, &n);
     }
-    tell_refusals(server, &n);
-    tell_targets(server, &n);
-    tell_certificates(server, &n);
-    tell_memory(server, &n);
-    tell_connections(server, &n);
+    tell_refusals(told, &n);
+    tell_targets(told, &n);
+    tell_certificates(told, &n);
+    tell_memory(told, &n);
+    tell_connections(told, &n);
 }

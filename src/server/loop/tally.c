@@ -1,5 +1,6 @@
 #include "server/loop/tally.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -70,6 +71,7 @@ static uint32_t enter(struct tally *t, struct hash key)
     } else {
         return TALLY_NONE;
     }
+    assert(row < t->size);
     uint32_t *list = &t->lists[key.low % t->size];
     t->rows[row] = (struct row){key, 0, *list - 1};
     *list = row + 1;
@@ -92,7 +94,8 @@ static void leave(struct tally *t, uint32_t row)
     t->free = row;
 }
 
-uint32_t tally_add(struct tally *t, struct text key, uint32_t units, uint64_t most, uint64_t *count)
+uint32_t tally_add(struct tally *t, struct weir_text key, uint32_t units, uint64_t most,
+                   uint64_t *count)
 {
     struct hash hash = hash_sip(&t->secret, key.at, key.len);
     (void)pthread_mutex_lock(&t->lock);
@@ -105,12 +108,13 @@ uint32_t tally_add(struct tally *t, struct text key, uint32_t units, uint64_t mo
     }
     if (row != TALLY_NONE) {
         *count = t->rows[row].count += units;
+        assert(*count <= most);
     }
     (void)pthread_mutex_unlock(&t->lock);
     return row;
 }
 
-uint32_t tally_row(struct tally *t, struct text key)
+uint32_t tally_row(struct tally *t, struct weir_text key)
 {
     struct hash hash = hash_sip(&t->secret, key.at, key.len);
     (void)pthread_mutex_lock(&t->lock);
@@ -122,6 +126,7 @@ uint32_t tally_row(struct tally *t, struct text key)
 void tally_subtract(struct tally *t, uint32_t row, uint32_t units)
 {
     (void)pthread_mutex_lock(&t->lock);
+    assert(row < t->size && t->rows[row].count >= units);
     t->rows[row].count -= units;
     if (t->rows[row].count == 0) {
         leave(t, row);
@@ -129,9 +134,9 @@ void tally_subtract(struct tally *t, uint32_t row, uint32_t units)
     (void)pthread_mutex_unlock(&t->lock);
 }
 
-struct text tally_client(const struct address *address, struct address *room)
+struct weir_text tally_client(const struct address *address, struct address *room)
 {
     *room = address != NULL ? *address : (struct address){.family = 0};
     address_cut(room, 32, 64);
-    return (struct text){(const char *)room, sizeof *room};
+    return (struct weir_text){(const char *)room, sizeof *room};
 }

@@ -25,15 +25,15 @@ void tally_destroy(struct tally *tally); /* NULL is allowed */
  * count is 0, and the count in *count. If the count would exceed `most`, or there is no row left,
  * returns TALLY_NONE and adds nothing; *count is then the count as it is.
  */
-uint32_t tally_add(struct tally *tally, struct text key, uint32_t units, uint64_t most,
+uint32_t tally_add(struct tally *tally, struct weir_text key, uint32_t units, uint64_t most,
                    uint64_t *count);
 void tally_subtract(struct tally *tally, uint32_t row, uint32_t units);
 
 /* Returns the row of a key, or TALLY_NONE if its count is 0. */
-uint32_t tally_row(struct tally *tally, struct text key);
+uint32_t tally_row(struct tally *tally, struct weir_text key);
 
 /* Returns the key of a client, in *room: its address; of an IPv6 address the /64, because one
  * client has all of it. All clients of unix sockets (family 0, or NULL) are one. */
-struct text tally_client(const struct address *address, struct address *room);
+struct weir_text tally_client(const struct address *address, struct address *room);
 
 #endif

@@ -158,7 +158,8 @@ size_t answer_each_field(const struct answer *a, bool denied, int format, uint64
     return n;
 }
 
-static void put_line(struct buffer *out, size_t number, struct text name, struct text value)
+static void put_line(struct buffer *out, size_t number, struct weir_text name,
+                     struct weir_text value)
 {
     (void)number;
     buffer_put(out, name);

@@ -58,8 +58,8 @@ void answer_for_client(const struct answer *from, struct answer *to);
  * ratelimit_format), and its number from 0 on: first Retry-After, if the reply is a denial (`denied`)
  * that ends with time. Returns how many there are. answer_put_fields() puts them as lines.
  */
-typedef void (*answer_field_fn)(struct buffer *to, size_t number, struct text name,
-                                struct text value);
+typedef void (*answer_field_fn)(struct buffer *to, size_t number, struct weir_text name,
+                                struct weir_text value);
 size_t answer_each_field(const struct answer *a, bool denied, int format, uint64_t now_ns,
                          answer_field_fn fn, struct buffer *to);
 void answer_put_fields(struct buffer *out, const struct answer *a, bool denied, int format,

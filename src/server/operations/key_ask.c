@@ -10,7 +10,7 @@
 
 /* ---- which limit ---- */
 
-int key_parts(struct server *server, struct text limit)
+int key_parts(struct server *server, struct weir_text limit)
 {
     return server_is_adhoc(server, limit)
                ? 1
@@ -113,8 +113,9 @@ static int ask_fleet(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct 
 
 int key_cost(const struct key_ask *k, uint64_t given, uint64_t *cost, struct weir_error *error)
 {
-    struct text limit = {k->limit.at, k->limit.len};
-    struct text attribute = {k->found.told.cost_attribute.at, k->found.told.cost_attribute.len};
+    struct weir_text limit = {k->limit.at, k->limit.len};
+    struct weir_text attribute = {k->found.told.cost_attribute.at,
+                                  k->found.told.cost_attribute.len};
     uint64_t own = k->found.told.cost != 0 ? k->found.told.cost : 1;
     *cost = given != 0 ? given : own;
     return given != 0 || attribute.len == 0
@@ -159,7 +160,7 @@ static struct key_ask *keep(struct worker *w, const struct key_memory *of, const
     if (p == NULL) {
         return NULL;
     }
-    struct text limit = {of->limit.at, of->limit.len};
+    struct weir_text limit = {of->limit.at, of->limit.len};
     limit = arena_text(&p->memory, limit);
     struct key_ask *k = &awaited_of(p)->key;
     k->limit = (struct weir_rules_value){limit.at, limit.len};
@@ -227,7 +228,7 @@ struct beginning {
 };
 
 /* rules_use_fn */
-static int begin_found(void *arg, struct weir *limiter, struct text key,
+static int begin_found(void *arg, struct weir *limiter, struct weir_text key,
                        const struct rules_found *found)
 {
     const struct beginning *b = arg;
@@ -262,7 +263,7 @@ int key_begin_any(struct asker *asker, const struct weir_rules_key *key, key_beg
                   struct weir_error *error)
 {
     struct server *server = asker->server;
-    if (!server_is_adhoc(server, (struct text){key->limit.at, key->limit.len})) {
+    if (!server_is_adhoc(server, (struct weir_text){key->limit.at, key->limit.len})) {
         return key_begin(asker, key, begin, data, data_bytes, answer, error);
     }
     struct rules_found found = {.told.shadow = load_relaxed(&server->adhoc_shadow) != 0,
@@ -272,13 +273,13 @@ int key_begin_any(struct asker *asker, const struct weir_rules_key *key, key_beg
     if (key->by.len > 0) {
         return fail(error, WEIR_EKEY,
                     "by: found '%.*s', but the key of limit '%s' has no alternatives",
-                    TEXT_CUT(((struct text){key->by.at, key->by.len}), 64), SERVER_ADHOC);
+                    TEXT_CUT(((struct weir_text){key->by.at, key->by.len}), 64), SERVER_ADHOC);
     }
     return key->parts_count != 1
                ? fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1 for limit '%s'",
                       key->parts_count, SERVER_ADHOC)
-               : begin_found(&b, server->adhoc, (struct text){key->parts[0].at, key->parts[0].len},
-                             &found);
+               : begin_found(&b, server->adhoc,
+                             (struct weir_text){key->parts[0].at, key->parts[0].len}, &found);
 }
 
 /* ---- answers ---- */

@@ -33,7 +33,7 @@ struct key_ask {
     struct weir_rules_value limit; /* its name */
     struct rules_found found;
     struct weir *limiter; /* decides it; NULL: a fleet does */
-    struct text key;
+    struct weir_text key;
     struct remote_rate rate; /* of questions to a fleet; burst 0: none */
     uint64_t now_ns;
     struct pending *pending; /* NULL: decided here */
@@ -64,7 +64,7 @@ int key_begin_any(struct asker *asker, const struct weir_rules_key *key, key_beg
 struct key_memory {
     struct weir_rules_value limit;
     struct rules_found found;
-    struct text key;
+    struct weir_text key;
 };
 
 /* As key_begin() for such a key. */
@@ -100,6 +100,6 @@ void key_forget_denials(const struct key_ask *k, struct weir_rules *rules);
 int key_cost(const struct key_ask *k, uint64_t given, uint64_t *cost, struct weir_error *error);
 
 /* Returns how many parts the key of a limit has, also of the built-in one; or WEIR_ENOLIMIT. */
-int key_parts(struct server *server, struct text limit);
+int key_parts(struct server *server, struct weir_text limit);
 
 #endif

@@ -63,7 +63,7 @@ const struct ask_member_row ask_members[ASK_MEMBERS] = {
 
 void ask_init(struct ask *ask)
 {
-    static const struct text none[ASK_MEMBERS] = {[0 ... ASK_MEMBERS - 1] = {"", 0}};
+    static const struct weir_text none[ASK_MEMBERS] = {[0 ... ASK_MEMBERS - 1] = {"", 0}};
     memcpy(ask->text, none, sizeof none);
     memcpy(ask->number, ask_absent, sizeof ask_absent);
     ask->parts_count = 0;
@@ -73,9 +73,9 @@ void ask_init(struct ask *ask)
 
 static struct weir_rules_key key_of(const struct ask *ask)
 {
-    struct text limit = ask->text[ASK_LIMIT];
-    struct text tier = ask->text[ASK_TIER];
-    struct text by = ask->text[ASK_BY];
+    struct weir_text limit = ask->text[ASK_LIMIT];
+    struct weir_text tier = ask->text[ASK_TIER];
+    struct weir_text by = ask->text[ASK_BY];
     return (struct weir_rules_key){.limit = {limit.at, limit.len},
                                    .parts = ask->parts,
                                    .parts_count = ask->parts_count,
@@ -111,7 +111,7 @@ static int on_checked(struct key_ask *k, int error, const struct remote_answer *
     return error;
 }
 
-struct check {
+struct check_request {
     int verb;
     uint64_t cost; /* 0: the limit's own */
     uint64_t max_wait_ns;
@@ -120,7 +120,7 @@ struct check {
 
 static int begin_check(struct key_ask *k)
 {
-    const struct check *c = k->data;
+    const struct check_request *c = k->data;
     uint64_t cost;
     int e = key_cost(k, c->cost, &cost, c->error);
     return e != 0 ? e : key_ask(k, c->verb, cost, c->max_wait_ns, on_checked);
@@ -129,10 +129,10 @@ static int begin_check(struct key_ask *k)
 static int run_check(struct asker *asker, enum operation operation, const struct ask *ask,
                      struct answer *answer, struct weir_error *error)
 {
-    struct check check = {.verb = operation_rows[operation].verb,
-                          .cost = ask->number[ASK_COST],
-                          .max_wait_ns = ask->number[ASK_MAX_WAIT] * WEIR_MILLISECOND,
-                          .error = error};
+    struct check_request check = {.verb = operation_rows[operation].verb,
+                                  .cost = ask->number[ASK_COST],
+                                  .max_wait_ns = ask->number[ASK_MAX_WAIT] * WEIR_MILLISECOND,
+                                  .error = error};
     int e = check_shape(ask, error);
     if (e != 0) {
         return e;
@@ -231,7 +231,7 @@ static void audit_tell(const struct audit *a)
         LOG_STRING("address", a->peer),
         LOG_STRING("role", role_names[a->role]),
         LOG_STRING("limit", a->limit),
-        LOG_KEY("key", ((struct text){a->key, a->key_len})),
+        LOG_KEY("key", ((struct weir_text){a->key, a->key_len})),
     };
     size_t n = 5;
     if (a->tier[0] != 0) {
@@ -423,7 +423,7 @@ const struct operation_row operation_rows[OPERATIONS] = {
                          ROLE_ADMIN, EXTRA_BLOCKED, false, REMOTE_RESET, run_change},
 };
 
-enum operation operation_by_name(struct text name)
+enum operation operation_by_name(struct weir_text name)
 {
     unsigned i = 0;
     while (i < OPERATIONS && !text_is(name, operation_rows[i].name)) {

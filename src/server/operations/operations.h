@@ -53,7 +53,7 @@ extern const uint64_t ask_absent[ASK_MEMBERS]; /* what a number is if it is not 
 
 /* Texts belong to the request. */
 struct ask {
-    struct text text[ASK_MEMBERS]; /* by member: limit, tier, reservation */
+    struct weir_text text[ASK_MEMBERS]; /* by member: limit, tier, reservation */
     uint64_t number[ASK_MEMBERS];
     struct weir_rules_value parts[CONFIG_KEY_PARTS_MAX];
     size_t parts_count;
@@ -109,7 +109,7 @@ struct operation_row {
 extern const struct operation_row operation_rows[OPERATIONS];
 
 /* Returns the operation of that name, or OPERATIONS. */
-enum operation operation_by_name(struct text name);
+enum operation operation_by_name(struct weir_text name);
 
 /*
  * Runs it, if the client's role allows it (otherwise WEIR_EACCES; protocols that have an answer of

@@ -38,7 +38,7 @@ struct reserving {
 
 static struct held *held_create(const struct key_ask *k, uint64_t cost)
 {
-    struct text shard = k->found.shard;
+    struct weir_text shard = k->found.shard;
     struct held *h = calloc(1, sizeof *h + shard.len + k->key.len);
     if (h == NULL) {
         return NULL;
@@ -228,7 +228,7 @@ static int settle(struct asker *asker, const struct reserving *m, struct answer 
     return key_begin_again(asker, &of, settle_there, m, sizeof *m, answer);
 }
 
-int reservation_settle(struct asker *asker, struct text text, uint64_t actual,
+int reservation_settle(struct asker *asker, struct weir_text text, uint64_t actual,
                        struct answer *answer, struct weir_error *error)
 {
     struct reservations *r = asker->server->reservations;

@@ -57,8 +57,8 @@ int reservation_make(struct asker *asker, const struct weir_rules_key *key, uint
  * not answer, it is not known whether it has settled: the answer is WEIR_EIO too, but the
  * reservation is gone, so that no units are given back twice.
  */
-int reservation_settle(struct asker *asker, struct text id, uint64_t actual, struct answer *answer,
-                       struct weir_error *error);
+int reservation_settle(struct asker *asker, struct weir_text id, uint64_t actual,
+                       struct answer *answer, struct weir_error *error);
 
 /* `open` is the present number, the others count since the start. */
 struct reservations_counts {

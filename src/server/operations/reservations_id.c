@@ -11,7 +11,7 @@ void id_print(struct id id, char *text)
     text[32] = 0;
 }
 
-bool id_parse(struct text text, struct id *id)
+bool id_parse(struct weir_text text, struct id *id)
 {
     *id = (struct id){{0, 0}};
     bool good = text.len == 32;

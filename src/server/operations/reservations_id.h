@@ -12,7 +12,7 @@ struct id {
 };
 
 void id_print(struct id id, char *text); /* writes RESERVATION_ID bytes */
-bool id_parse(struct text text, struct id *id);
+bool id_parse(struct weir_text text, struct id *id);
 bool id_random(struct id *id);
 
 #endif

@@ -1,5 +1,7 @@
 #include "server/operations/reservations_room.h"
 
+#include <assert.h>
+
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/maths.h"
@@ -30,6 +32,7 @@ static uint64_t take_of_all(struct room *room, uint32_t places)
         if (places > room->most - seen) {
             return UINT64_MAX;
         }
+        assert(seen <= room->most); /* R1 */
     } while (!cas_u64(&room->taken, seen, seen + places));
     return seen;
 }
@@ -43,7 +46,7 @@ static uint64_t most_of_client(const struct room *room, uint64_t taken, uint64_t
 }
 
 /* Takes places of the limit, and then of the client, if all had `taken` places before. */
-static enum room_result take_shares(struct room *room, struct text limit,
+static enum room_result take_shares(struct room *room, struct weir_text limit,
                                     const struct address *client, uint64_t taken,
                                     struct room_share *share, struct weir_error *error)
 {
@@ -74,7 +77,7 @@ static enum room_result take_shares(struct room *room, struct text limit,
     return ROOM_TAKEN;
 }
 
-enum room_result room_take(struct room *room, struct text limit, const struct address *client,
+enum room_result room_take(struct room *room, struct weir_text limit, const struct address *client,
                            size_t bytes, struct room_share *share, struct weir_error *error)
 {
     share->places = (uint32_t)((bytes + RESERVATION_PLACE - 1) / RESERVATION_PLACE);
@@ -96,5 +99,7 @@ void room_give(struct room *room, const struct room_share *share)
 {
     tally_subtract(room->shares, share->client, share->places);
     tally_subtract(room->shares, share->limit, share->places);
-    (void)fetch_sub(&room->taken, share->places);
+    uint64_t before = fetch_sub(&room->taken, share->places);
+    assert(before >= share->places);
+    (void)before;
 }

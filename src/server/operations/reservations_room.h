@@ -48,7 +48,7 @@ void room_finish(struct room *room);
  * with the reason in *error, and takes nothing. R1 and R2 are exact; for R3 the number of free
  * places may change while other threads take some.
  */
-enum room_result room_take(struct room *room, struct text limit, const struct address *client,
+enum room_result room_take(struct room *room, struct weir_text limit, const struct address *client,
                            size_t bytes, struct room_share *share, struct weir_error *error);
 void room_give(struct room *room, const struct room_share *share);
 

@@ -125,7 +125,7 @@ static bool clean_some(struct reservations *r, uint64_t now_ns)
 
 /* Counts and logs that there was no room. Any client can cause that, so the log lets a line a
  * second pass. */
-static int refuse(struct reservations *r, struct text limit, const struct actor *by,
+static int refuse(struct reservations *r, struct weir_text limit, const struct actor *by,
                   enum room_result why, const struct weir_error *error)
 {
     static struct log_limit limits[ROOM_RESULTS];
@@ -138,8 +138,8 @@ static int refuse(struct reservations *r, struct text limit, const struct actor 
 }
 
 /* Takes room for an entry of `size` bytes; if there is none, first removes expired entries. */
-static int take_room(struct asker *asker, struct text limit, size_t size, struct room_share *share,
-                     struct weir_error *error)
+static int take_room(struct asker *asker, struct weir_text limit, size_t size,
+                     struct room_share *share, struct weir_error *error)
 {
     struct reservations *r = asker->server->reservations;
     const struct address *client = asker->by.peer;
@@ -197,7 +197,8 @@ struct entry *entry_create(struct asker *asker, const struct weir_rules_key *key
     size_t size = sizeof(struct entry) + key->parts_count * sizeof key->parts[0] + key->limit.len +
                   key->tier.len + parts;
     size_t held = asker->worker != NULL ? sizeof(struct held) + 2 * parts : 0; /* an estimate */
-    *e = take_room(asker, (struct text){key->limit.at, key->limit.len}, size + held, &share, error);
+    *e = take_room(asker, (struct weir_text){key->limit.at, key->limit.len}, size + held, &share,
+                   error);
     if (*e != 0) {
         return NULL;
     }

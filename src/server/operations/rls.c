@@ -103,7 +103,7 @@ struct attributes {
     size_t count;
 };
 
-static void add(struct attributes *a, struct text name, struct text value)
+static void add(struct attributes *a, struct weir_text name, struct weir_text value)
 {
     a->at[a->count++] = (struct weir_rules_attribute){name.at, name.len, value.at, value.len};
 }
@@ -121,7 +121,7 @@ static void make_names(void)
  * counts. */
 static void add_named(struct attributes *a, const struct rls_descriptor *d, size_t i)
 {
-    struct text key = d->entries[i].key;
+    struct weir_text key = d->entries[i].key;
     bool taken = envoy_has_attribute(key) || d->entries[i].value.len == 0;
     for (size_t j = 0; j < i && !taken; j++) {
         taken = text_equal(d->entries[j].key, key);
@@ -132,7 +132,7 @@ static void add_named(struct attributes *a, const struct rls_descriptor *d, size
 }
 
 /* Returns the keys of a descriptor as one text; at NULL: out of memory. */
-static struct text keys_of(const struct rls_descriptor *d, struct arena *memory)
+static struct weir_text keys_of(const struct rls_descriptor *d, struct arena *memory)
 {
     size_t room = 0;
     size_t n = 0;
@@ -146,21 +146,21 @@ static struct text keys_of(const struct rls_descriptor *d, struct arena *memory)
         }
         n += envoy_put_key(d->entries[i].key, to + n);
     }
-    return (struct text){to, n};
+    return (struct weir_text){to, n};
 }
 
 static int add_attributes(const struct rls_ask *ask, const struct rls_descriptor *d,
                           struct arena *memory, struct call_question *q)
 {
     struct attributes a = {arena_room(memory, (2 + 2 * d->count) * sizeof *a.at), 0};
-    struct text keys = keys_of(d, memory);
+    struct weir_text keys = keys_of(d, memory);
     if (a.at == NULL || keys.at == NULL) {
         return WEIR_ENOMEM;
     }
     add(&a, TEXT(ENVOY_DOMAIN), ask->domain);
     add(&a, TEXT(ENVOY_DESCRIPTOR), keys);
     for (size_t i = 0; i < d->count; i++) {
-        struct text value = d->entries[i].value;
+        struct weir_text value = d->entries[i].value;
         add(&a, text_of(value_names[i]), value.len > 0 ? value : ENVOY_EMPTY);
         add_named(&a, d, i);
     }
@@ -171,26 +171,26 @@ static int add_attributes(const struct rls_ask *ask, const struct rls_descriptor
 
 /* Returns the key of a descriptor that brings a limit: the domain and the entries, each with its
  * length; what stands for it if it is too long; at NULL: out of memory. */
-static struct text override_key(const struct rls_ask *ask, const struct rls_descriptor *d,
-                                struct arena *memory)
+static struct weir_text override_key(const struct rls_ask *ask, const struct rls_descriptor *d,
+                                     struct arena *memory)
 {
     struct buffer key;
     char room[SHA256_MARKED];
     buffer_init(&key, SIZE_MAX / 2);
     for (size_t i = 0; i < 1 + 2 * d->count; i++) {
-        struct text part = i == 0       ? ask->domain
-                           : i % 2 != 0 ? d->entries[i / 2].key
-                                        : d->entries[i / 2 - 1].value;
+        struct weir_text part = i == 0       ? ask->domain
+                                : i % 2 != 0 ? d->entries[i / 2].key
+                                             : d->entries[i / 2 - 1].value;
         buffer_put_u64(&key, part.len);
         buffer_put_char(&key, ':');
         buffer_put(&key, part);
     }
-    struct text whole = buffer_text(&key);
+    struct weir_text whole = buffer_text(&key);
     if (whole.len > WEIR_KEY_MAX) { /* no other key begins with a NUL */
         sha256_mark(whole, room);
-        whole = (struct text){room, sizeof room};
+        whole = (struct weir_text){room, sizeof room};
     }
-    struct text own = key.full ? (struct text){NULL, 0} : arena_text(memory, whole);
+    struct weir_text own = key.full ? (struct weir_text){NULL, 0} : arena_text(memory, whole);
     buffer_finish(&key);
     return own;
 }
@@ -255,7 +255,7 @@ static void audit_given(const struct rls_call *r, const struct call_part *part)
     uint64_t units = min_u64(part->remote.cost, INT64_MAX);
     LOG(LEVEL_AUDIT, "key changed", LOG_STRING("verb", "negative hits"),
         LOG_STRING("address", r->peer), LOG_STRING("role", role_names[r->role]),
-        LOG_TEXT("limit", part->limit.bound.limit), LOG_KEY("key", ((struct text){key, n})),
+        LOG_TEXT("limit", part->limit.bound.limit), LOG_KEY("key", ((struct weir_text){key, n})),
         LOG_COUNT("units", units));
 }
 

@@ -31,8 +31,8 @@ extern const char *const rls_unit_names[RLS_UNITS];
 enum rls_code { RLS_OK = 1, RLS_OVER_LIMIT = 2 };
 
 struct rls_entry {
-    struct text key;
-    struct text value;
+    struct weir_text key;
+    struct weir_text value;
 };
 
 struct rls_descriptor {
@@ -48,7 +48,7 @@ struct rls_descriptor {
 
 /* A call. Texts and arrays are in the memory of the request, or in that of its message. */
 struct rls_ask {
-    struct text domain;
+    struct weir_text domain;
     struct rls_descriptor *descriptors;
     size_t count;
     uint64_t hits; /* of descriptors that give none; 0: 1 */

@@ -56,7 +56,7 @@ static int begin(struct key_ask *k)
     return key_ask(k, t->mode, t->cost, 0, on_said);
 }
 
-int throttle_ask_fleet(struct asker *asker, const struct throttle *t, struct text key,
+int throttle_ask_fleet(struct asker *asker, const struct throttle *t, struct weir_text key,
                        struct answer *answer)
 {
     struct server *server = asker->server;
@@ -70,7 +70,7 @@ int throttle_ask_fleet(struct asker *asker, const struct throttle *t, struct tex
 
 /* ---- the operation ---- */
 
-static int ask_here(struct asker *asker, const struct throttle *t, struct text key,
+static int ask_here(struct asker *asker, const struct throttle *t, struct weir_text key,
                     struct answer *answer)
 {
     struct weir_answer a;
@@ -105,7 +105,7 @@ int throttle_run(struct asker *asker, enum operation operation, const struct ask
     }
     bool shared = asker->server->adhoc_remote != NULL;
     int e = (shared ? throttle_ask_fleet : ask_here)(
-        asker, &t, (struct text){ask->parts[0].at, ask->parts[0].len}, answer);
+        asker, &t, (struct weir_text){ask->parts[0].at, ask->parts[0].len}, answer);
     return e == WEIR_ERATE ? fail(error, WEIR_EINVAL,
                                   "count: found more than one unit per nanosecond of period_ms")
            : e == WEIR_EQUOTA

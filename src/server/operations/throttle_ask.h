@@ -25,7 +25,7 @@ struct throttle {
 
 /* Asks the fleet, which shares the built-in limit (server->adhoc_remote). Returns 0, ANSWER_LATER or
  * WEIR_E..., those of weir_throttle_at() included. */
-int throttle_ask_fleet(struct asker *asker, const struct throttle *t, struct text key,
+int throttle_ask_fleet(struct asker *asker, const struct throttle *t, struct weir_text key,
                        struct answer *answer);
 
 /* Runs OPERATION_THROTTLE, for its row in operation_rows. */

@@ -17,16 +17,16 @@
 #define KEY_TEXT 256
 
 /* One key and reason. */
-struct place {
+struct denied_key {
     uint64_t id;    /* 0: free */
     uint64_t times; /* how often it was denied */
     uint64_t last;  /* the part's `now` when it was denied last */
 };
 
-struct part {
+struct log_part {
     pthread_mutex_t lock;
     uint64_t now; /* counts the denials */
-    struct place sets[SETS][WAYS];
+    struct denied_key sets[SETS][WAYS];
 };
 
 /* The lines of one limit. Entries are never removed, so they need no lock to be found; there are as
@@ -45,7 +45,7 @@ struct denied_log {
     struct hash_secret secret;
     pthread_mutex_t lock; /* for adding to `lists` */
     struct lines *lists[LISTS];
-    struct part parts[PARTS];
+    struct log_part parts[PARTS];
 };
 
 struct denied_log *denied_log_create(void)
@@ -128,17 +128,17 @@ static bool take_line(struct lines *l, const struct weir_rules_denial *d, uint64
 
 /* ---- keys ---- */
 
-/* Returns the place of a key and reason, or the one that was denied longest ago. */
-static struct place *place_of(struct place *set, uint64_t id)
+/* Returns the entry of a key and reason, or the one that was denied longest ago. */
+static struct denied_key *key_of(struct denied_key *set, uint64_t id)
 {
-    struct place *oldest = set;
+    struct denied_key *oldest = set;
     for (unsigned i = 0; i < WAYS; i++) {
         if (set[i].id == id) {
             return &set[i];
         }
         oldest = set[i].last < oldest->last ? &set[i] : oldest;
     }
-    *oldest = (struct place){.id = id};
+    *oldest = (struct denied_key){.id = id};
     return oldest;
 }
 
@@ -147,11 +147,11 @@ static uint64_t count_denial(struct denied_log *log, const struct weir_rules_den
 {
     struct hash hash = hash_sip(&log->secret, d->key, d->key_len);
     uint64_t id = hash.low ^ (list * PARTS + (uint64_t)d->reason) * UINT64_C(0x9e3779b97f4a7c15);
-    struct part *part = &log->parts[hash.high % PARTS];
+    struct log_part *part = &log->parts[hash.high % PARTS];
     (void)pthread_mutex_lock(&part->lock);
-    struct place *place = place_of(part->sets[hash.high / PARTS % SETS], id != 0 ? id : 1);
-    place->last = ++part->now;
-    uint64_t times = ++place->times;
+    struct denied_key *key = key_of(part->sets[hash.high / PARTS % SETS], id != 0 ? id : 1);
+    key->last = ++part->now;
+    uint64_t times = ++key->times;
     (void)pthread_mutex_unlock(&part->lock);
     return times;
 }
@@ -195,7 +195,7 @@ static void tell(const struct weir_rules_denial *d, const struct denied_line *li
     size_t n = weir_rules_key_text(d->key, d->key_len, key, sizeof key);
     bool ends = d->verdict == WEIR_DENY && d->retry_after_ns != WEIR_FOREVER;
     LOG(LEVEL_INFO, "request denied", LOG_STRING("limit", d->limit),
-        LOG_KEY("key", ((struct text){key, n})),
+        LOG_KEY("key", ((struct weir_text){key, n})),
         LOG_STRING("reason", weir_rules_reason_name(d->reason)), LOG_COUNT("times", line->times),
         LOG_COUNT("retry_after_ms",
                   ends ? (int64_t)(d->retry_after_ns / WEIR_MILLISECOND) : INT64_C(-1)),

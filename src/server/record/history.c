@@ -59,7 +59,7 @@ void history_destroy(struct history *h)
 
 /* ---- samples ---- */
 
-void history_add(struct history *h, struct text sample)
+void history_add(struct history *h, struct weir_text sample)
 {
     char *copy = sample.len <= HISTORY_BYTES ? malloc(sample.len + 1) : NULL;
     if (copy == NULL) {
@@ -81,7 +81,7 @@ void history_put_samples(const struct history *h, struct buffer *out)
     for (size_t i = 0; i < h->count; i++) {
         size_t at = (h->first + i) % HISTORY_SAMPLES;
         buffer_put(out, i > 0 ? TEXT(",") : TEXT(""));
-        buffer_put(out, (struct text){h->samples[at].at, h->samples[at].len});
+        buffer_put(out, (struct weir_text){h->samples[at].at, h->samples[at].len});
     }
 }
 
@@ -108,11 +108,11 @@ static void put_left_out(struct buffer *out, size_t count)
 /* Puts the messages as JSON strings, as many as have room in the event. */
 static void put_messages(struct buffer *out, const struct buffer *messages)
 {
-    struct text rest = messages != NULL ? buffer_text(messages) : TEXT("");
+    struct weir_text rest = messages != NULL ? buffer_text(messages) : TEXT("");
     size_t left_out = 0;
     const char *between = "";
     while (rest.len > 0) {
-        struct text one = text_cut(&rest, 0);
+        struct weir_text one = text_cut(&rest, 0);
         if (left_out > 0 || /* a byte becomes at most an escape of six */
             buffer_len(out) + 6 * one.len + LAST_MESSAGE > HISTORY_EVENT_BYTES) {
             left_out++;
@@ -142,7 +142,7 @@ void history_note(struct history *h, enum history_kind kind, const char *text,
     jsontext_put_string(&out, text_of(kind_names[kind]));
     size_t brief = buffer_len(&out);
     buffer_put(&out, TEXT(",\"text\":"));
-    jsontext_put_string(&out, (struct text){text, strnlen(text, HISTORY_EVENT_BYTES / 12)});
+    jsontext_put_string(&out, (struct weir_text){text, strnlen(text, HISTORY_EVENT_BYTES / 12)});
     buffer_put(&out, TEXT(",\"messages\":["));
     put_messages(&out, messages);
     buffer_put(&out, TEXT("]}"));
@@ -158,21 +158,21 @@ void history_note(struct history *h, enum history_kind kind, const char *text,
 }
 
 /* Calls fn with the text of an event that a role may read. */
-static void tell(const struct event *e, enum role role, void (*fn)(void *arg, struct text event),
-                 void *arg)
+static void tell(const struct event *e, enum role role,
+                 void (*fn)(void *arg, struct weir_text event), void *arg)
 {
     char brief[128];
     if (role >= ROLE_ADMIN) {
-        fn(arg, (struct text){e->text, e->len});
+        fn(arg, (struct weir_text){e->text, e->len});
     } else if (e->brief + 1 <= sizeof brief) {
         memcpy(brief, e->text, e->brief);
         brief[e->brief] = '}';
-        fn(arg, (struct text){brief, e->brief + 1});
+        fn(arg, (struct weir_text){brief, e->brief + 1});
     }
 }
 
 uint64_t history_events(struct history *h, uint64_t after, enum role role,
-                        void (*fn)(void *arg, struct text event), void *arg)
+                        void (*fn)(void *arg, struct weir_text event), void *arg)
 {
     (void)pthread_mutex_lock(&h->lock);
     uint64_t last = h->noted;

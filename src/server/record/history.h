@@ -31,7 +31,7 @@ struct history *history_create(void); /* returns NULL if out of memory */
 void history_destroy(struct history *h);
 
 /* Adds a sample, the text of a JSON object. Without memory it is left out. */
-void history_add(struct history *h, struct text sample);
+void history_add(struct history *h, struct weir_text sample);
 
 /*
  * Notes an event. `messages` has texts that each end with a NUL byte, as server_reload() puts them;
@@ -49,6 +49,6 @@ void history_put_samples(const struct history *h, struct buffer *out);
  * event; 0 if there was none yet. fn must not call functions of the history.
  */
 uint64_t history_events(struct history *h, uint64_t after, enum role role,
-                        void (*fn)(void *arg, struct text event), void *arg);
+                        void (*fn)(void *arg, struct weir_text event), void *arg);
 
 #endif

@@ -39,7 +39,7 @@ static bool refuse_secret(struct command *c)
     return false;
 }
 
-bool resp_authenticate(struct command *c, struct text user, struct text secret)
+bool resp_authenticate(struct command *c, struct weir_text user, struct weir_text secret)
 {
     struct access *access = c->server->options.access;
     enum role asked;

@@ -210,8 +210,8 @@ static void run_count(struct command *c)
 
 /* Finds the keys among the arguments of a command. Returns how many there are; the first one is
  * argv[*first]. */
-static unsigned find_keys(const struct command_keys *keys, unsigned argc, const struct text *argv,
-                          unsigned *first)
+static unsigned find_keys(const struct command_keys *keys, unsigned argc,
+                          const struct weir_text *argv, unsigned *first)
 {
     int64_t n = 1;
     *first = keys->first + keys->counted;
@@ -231,7 +231,7 @@ static unsigned find_keys(const struct command_keys *keys, unsigned argc, const 
 static void run_getkeys(struct command *c)
 {
     unsigned argc = c->argc - 2;
-    const struct text *argv = c->argv + 2;
+    const struct weir_text *argv = c->argv + 2;
     const struct command_row *row = argc > 0 ? resp_find_command(argv[0]) : NULL;
     unsigned first;
     if (row == NULL) {

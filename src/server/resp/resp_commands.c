@@ -8,7 +8,7 @@
 const struct resp_limits resp_limits = {
     .args_max = RESP_ARGS_MAX, .bulk_max = 16384, .request_max = 81920};
 
-static const struct command_row *find_in(const struct command_row *rows, struct text name)
+static const struct command_row *find_in(const struct command_row *rows, struct weir_text name)
 {
     for (; rows->name != NULL; rows++) {
         if (text_is_word(name, rows->name)) {
@@ -27,7 +27,7 @@ const struct command_row *const *resp_commands(void)
     return tables;
 }
 
-const struct command_row *resp_find_command(struct text name)
+const struct command_row *resp_find_command(struct weir_text name)
 {
     const struct command_row *row = NULL;
     for (const struct command_row *const *t = resp_commands(); row == NULL && *t != NULL; t++) {
@@ -39,13 +39,13 @@ const struct command_row *resp_find_command(struct text name)
 static void tell_unknown(struct command *c)
 {
     bool more = c->argc > 1;
-    struct text first = more ? c->argv[1] : TEXT("");
+    struct weir_text first = more ? c->argv[1] : TEXT("");
     resp_put_errorf(c->out, "ERR unknown command '%.*s', with args beginning with: %s%.*s%s",
                     TEXT_CUT(c->argv[0], 128), more ? "'" : "", TEXT_CUT(first, 64),
                     more ? "' " : "");
 }
 
-struct text resp_lower_name(const struct command_row *row, char name[COMMAND_NAME_BYTES])
+struct weir_text resp_lower_name(const struct command_row *row, char name[COMMAND_NAME_BYTES])
 {
     size_t n = 0;
     for (; row->name[n] != 0 && n + 1 < COMMAND_NAME_BYTES; n++) {
@@ -53,7 +53,7 @@ struct text resp_lower_name(const struct command_row *row, char name[COMMAND_NAM
         name[n] = u >= 'A' && u <= 'Z' ? (char)(u - 'A' + 'a') : u;
     }
     name[n] = 0;
-    return (struct text){name, n};
+    return (struct weir_text){name, n};
 }
 
 static void tell_arguments(struct command *c, const struct command_row *row)
@@ -121,7 +121,7 @@ struct planned {
     size_t used;
     unsigned argc;
     bool hashed;
-    struct text argv[AHEAD_ARGS];
+    struct weir_text argv[AHEAD_ARGS];
     struct weir_key key;
 };
 
@@ -164,7 +164,7 @@ struct command resp_resume(const struct pending *p)
 
 static inline void count(const struct command *c, size_t reply_at)
 {
-    struct text replies = buffer_text(c->out);
+    struct weir_text replies = buffer_text(c->out);
     bool failed =
         c->result == REQUEST_OTHER && replies.len > reply_at && replies.at[reply_at] == '-';
     worker_count_requests(c->connection->worker, PROTOCOL_RESP, failed ? REQUEST_ERROR : c->result,
@@ -178,7 +178,7 @@ void resp_count(const struct command *c, size_t reply_at)
 
 /* Answers a request. Returns true if the connection is to end after the reply. */
 static bool answer(struct connection *connection, const struct command_row *row, unsigned argc,
-                   const struct text *argv, const struct weir_key *hashed)
+                   const struct weir_text *argv, const struct weir_key *hashed)
 {
     struct command c = begin(connection);
     c.argc = argc;
@@ -198,7 +198,7 @@ static bool answer(struct connection *connection, const struct command_row *row,
  * Returns whether a stale command is refused: those of clients that ask limits are. Others, such as
  * HELLO and PING, are answered however late. After MULTI it is EXEC that asks.
  */
-static bool may_refuse(struct connection *c, struct text name)
+static bool may_refuse(struct connection *c, struct weir_text name)
 {
     if (resp_session_of(c)->queue != NULL) {
         return text_is_word(name, "EXEC");
@@ -209,7 +209,7 @@ static bool may_refuse(struct connection *c, struct text name)
 
 /* Refuses requests that have waited for too long, with as little work as possible.
  * Returns the bytes used. */
-static int64_t refuse_stale(struct connection *c, struct text input)
+static int64_t refuse_stale(struct connection *c, struct weir_text input)
 {
     struct worker *w = c->worker;
     struct resp_request request;
@@ -255,8 +255,9 @@ static void plan(const struct server *server, const struct resp_request *request
  * typed as a line (its arguments are in *request, where the next request would overwrite them).
  * If that is the first one, *got is the parser's result for it.
  */
-static unsigned read_ahead(const struct worker *w, struct text input, struct resp_request *request,
-                           struct planned *plans, int *got, const char **complaint)
+static unsigned read_ahead(const struct worker *w, struct weir_text input,
+                           struct resp_request *request, struct planned *plans, int *got,
+                           const char **complaint)
 {
     struct resp_limits bounds = resp_limits;
     unsigned n = 0;
@@ -308,7 +309,7 @@ static int64_t answer_alone(struct connection *c, const struct resp_request *req
                                                               : (int64_t)request->used;
 }
 
-static int64_t consume(struct connection *c, struct text input)
+static int64_t consume(struct connection *c, struct weir_text input)
 {
     struct resp_request request;
     struct planned plans[AHEAD];

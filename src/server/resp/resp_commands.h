@@ -28,7 +28,7 @@ struct command {
     uint64_t now_ns;
     int proto;
     unsigned argc;
-    const struct text *argv;
+    const struct weir_text *argv;
     const struct command_row *row;
     const struct weir_key *hashed; /* the key that resp_look_ahead() has hashed; NULL: none */
     struct pending *batch;         /* EXEC: gets answers that come later; NULL: no EXEC runs */
@@ -63,7 +63,7 @@ struct command_row {
 /* ---- access (resp_access.c) ---- */
 
 /* Returns false after an error reply: there is no such user, or the secret is not valid for it. */
-bool resp_authenticate(struct command *c, struct text user, struct text secret);
+bool resp_authenticate(struct command *c, struct weir_text user, struct weir_text secret);
 void resp_run_auth(struct command *c);
 
 /* Returns true after an error reply: the client does not have the role that the command needs. */
@@ -134,19 +134,19 @@ void resp_run_command_list(struct command *c); /* resp_command_list.c: COMMAND *
 const struct command_row *const *resp_commands(void);
 
 /* Writes the name of a command in lower case, as Redis tells names, and returns it. */
-struct text resp_lower_name(const struct command_row *row, char name[COMMAND_NAME_BYTES]);
+struct weir_text resp_lower_name(const struct command_row *row, char name[COMMAND_NAME_BYTES]);
 
 /* Returns whether the command takes so many arguments, including its name. */
 bool resp_takes(const struct command_row *row, unsigned argc);
 
 /* Finds a command by its name, in upper or lower case; NULL if there is none. */
-const struct command_row *resp_find_command(struct text name);
+const struct command_row *resp_find_command(struct weir_text name);
 
 /*
  * Begins to fetch the memory that a CL.THROTTLE, which is to be run soon, will need. Returns true if
  * it has hashed the key for that; the caller passes *key to the command. (resp_throttle.c)
  */
-bool resp_look_ahead(const struct server *server, unsigned argc, const struct text *argv,
+bool resp_look_ahead(const struct server *server, unsigned argc, const struct weir_text *argv,
                      struct weir_key *key);
 
 #endif

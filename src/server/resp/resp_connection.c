@@ -55,7 +55,7 @@ static void run_select(struct command *c)
 
 /* Checks a client's name. CLIENT LIST separates names by spaces, so a name has none. Returns
  * false after an error reply. */
-static bool check_name(struct command *c, struct text name)
+static bool check_name(struct command *c, struct weir_text name)
 {
     for (size_t i = 0; i < name.len; i++) {
         if (name.at[i] < '!' || name.at[i] > '~') {
@@ -67,7 +67,7 @@ static bool check_name(struct command *c, struct text name)
     return true;
 }
 
-static void set_name(struct command *c, struct text name)
+static void set_name(struct command *c, struct weir_text name)
 {
     size_t n = name.len < sizeof c->session->name ? name.len : sizeof c->session->name - 1;
     memcpy(c->session->name, name.at, n);
@@ -83,7 +83,7 @@ static uint64_t session_id(struct command *c)
     return c->session->id;
 }
 
-static void put_pair(struct command *c, struct text name, struct text value)
+static void put_pair(struct command *c, struct weir_text name, struct weir_text value)
 {
     resp_put_bulk(c->out, name);
     resp_put_bulk(c->out, value);
@@ -106,9 +106,9 @@ static void put_greeting(struct command *c)
 
 /* The arguments of HELLO after the version. */
 struct hello {
-    struct text user;
-    struct text secret;
-    struct text name; /* `at` is NULL if there is none, here and in `user` */
+    struct weir_text user;
+    struct weir_text secret;
+    struct weir_text name; /* `at` is NULL if there is none, here and in `user` */
 };
 
 /* Returns false after an error reply. */
@@ -165,7 +165,7 @@ static void put_client(struct command *c)
     char peer[ADDRESS_MAX];
     int n = snprintf(text, sizeof text, "id=%" PRIu64 " addr=%s name=%s resp=%d\n", session_id(c),
                      peer_print(&c->connection->peer, peer), c->session->name, c->proto);
-    resp_put_verbatim(c->out, c->proto, (struct text){text, (size_t)n});
+    resp_put_verbatim(c->out, c->proto, (struct weir_text){text, (size_t)n});
 }
 
 /* Runs CLIENT TRACKING ON|OFF [options]. No key is ever cached by a client, so there is nothing to
@@ -180,7 +180,7 @@ static void run_tracking(struct command *c)
 }
 
 /* Settings that client libraries make when they connect, and that mean nothing here. */
-static bool is_accepted(struct text what)
+static bool is_accepted(struct weir_text what)
 {
     static const char *const names[] = {"SETINFO", "NO-EVICT", "NO-TOUCH", "CACHING", "CAPA"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -193,7 +193,7 @@ static bool is_accepted(struct text what)
 
 static void run_client(struct command *c)
 {
-    struct text what = c->argv[1];
+    struct weir_text what = c->argv[1];
     if (text_is_word(what, "ID")) {
         resp_put_integer(c->out, (int64_t)session_id(c));
     } else if (text_is_word(what, "GETNAME")) {
@@ -226,7 +226,7 @@ static void run_info(struct command *c)
                      "uptime_in_seconds:%" PRIu64 "\r\n# Clients\r\nconnected_clients:%" PRIu64
                      "\r\n# Persistence\r\nloading:0\r\n# Replication\r\nrole:master\r\n",
                      weir_version(), up, load_relaxed(&c->server->connections));
-    resp_put_verbatim(c->out, c->proto, (struct text){text, (size_t)n});
+    resp_put_verbatim(c->out, c->proto, (struct weir_text){text, (size_t)n});
 }
 
 /* Answers CONFIG GET with empty values: tools ask for settings of Redis that do not exist here. */

@@ -14,24 +14,24 @@
 #define DIGITS_MAX 15 /* of a number in the script, which Lua would print as it is written */
 
 /* A script that is being read, and the command that it calls. */
-struct script {
-    struct text rest;
-    const struct text *keys;
+struct eval_script {
+    struct weir_text rest;
+    const struct weir_text *keys;
     unsigned keys_count;
-    const struct text *args;
+    const struct weir_text *args;
     unsigned args_count;
     unsigned argc;
-    struct text argv[ARGS_MAX];
+    struct weir_text argv[ARGS_MAX];
 };
 
 /* ---- words ---- */
 
-static bool has_blank(const struct script *s)
+static bool has_blank(const struct eval_script *s)
 {
     return s->rest.len > 0 && s->rest.at[0] != 0 && strchr(" \t\r\n\f\v", s->rest.at[0]) != NULL;
 }
 
-static void skip_blanks(struct script *s)
+static void skip_blanks(struct eval_script *s)
 {
     while (has_blank(s)) {
         s->rest = text_after(s->rest, 1);
@@ -39,7 +39,7 @@ static void skip_blanks(struct script *s)
 }
 
 /* Takes the word, and blanks before it, if it comes next. */
-static bool take(struct script *s, const char *word)
+static bool take(struct eval_script *s, const char *word)
 {
     skip_blanks(s);
     if (!text_starts(s->rest, word)) {
@@ -50,14 +50,14 @@ static bool take(struct script *s, const char *word)
 }
 
 /* Takes the digits that come next, which have no leading zero. False: there are none, or too many. */
-static bool take_digits(struct script *s, struct text *digits)
+static bool take_digits(struct eval_script *s, struct weir_text *digits)
 {
     size_t n = 0;
     skip_blanks(s);
     while (n < s->rest.len && s->rest.at[n] >= '0' && s->rest.at[n] <= '9') {
         n++;
     }
-    *digits = (struct text){s->rest.at, n};
+    *digits = (struct weir_text){s->rest.at, n};
     if (n == 0 || n > DIGITS_MAX || (n > 1 && digits->at[0] == '0')) {
         return false;
     }
@@ -66,14 +66,14 @@ static bool take_digits(struct script *s, struct text *digits)
 }
 
 /* Takes a string in quotes of either kind. */
-static bool take_string(struct script *s, struct text *value)
+static bool take_string(struct eval_script *s, struct weir_text *value)
 {
     skip_blanks(s);
     if (s->rest.len == 0 || (s->rest.at[0] != '\'' && s->rest.at[0] != '"')) {
         return false;
     }
     char quote = s->rest.at[0];
-    struct text inside = text_after(s->rest, 1);
+    struct weir_text inside = text_after(s->rest, 1);
     *value = text_before(inside, quote);
     if (value->len == inside.len || text_before(*value, '\\').len < value->len ||
         text_before(*value, '\n').len < value->len) {
@@ -86,10 +86,10 @@ static bool take_string(struct script *s, struct text *value)
 /* ---- arguments ---- */
 
 /* Takes "[n]" and finds the nth value. */
-static bool take_element(struct script *s, const struct text *values, unsigned count,
-                         struct text *value)
+static bool take_element(struct eval_script *s, const struct weir_text *values, unsigned count,
+                         struct weir_text *value)
 {
-    struct text digits;
+    struct weir_text digits;
     uint64_t n;
     if (!take(s, "[") || !take_digits(s, &digits) || !resp_to_u64(digits, &n) || n < 1 ||
         n > count || !take(s, "]")) {
@@ -99,7 +99,7 @@ static bool take_element(struct script *s, const struct text *values, unsigned c
     return true;
 }
 
-static bool take_value(struct script *s, struct text *value)
+static bool take_value(struct eval_script *s, struct weir_text *value)
 {
     return take(s, "KEYS")   ? take_element(s, s->keys, s->keys_count, value)
            : take(s, "ARGV") ? take_element(s, s->args, s->args_count, value)
@@ -107,9 +107,9 @@ static bool take_value(struct script *s, struct text *value)
 }
 
 /* Reads the script into s->argv. False: it is another one, which s->rest shows from where on. */
-static bool read_script(struct script *s)
+static bool read_script(struct eval_script *s)
 {
-    struct text name;
+    struct weir_text name;
     if (!take(s, "return") || !has_blank(s) || !take(s, "redis") || !take(s, ".") ||
         !take(s, "call") || !take(s, "(") || !take_string(s, &name) ||
         !text_is_word(name, "CL.THROTTLE")) {
@@ -117,7 +117,7 @@ static bool read_script(struct script *s)
     }
     s->argv[s->argc++] = name;
     while (take(s, ",")) {
-        struct text value;
+        struct weir_text value;
         if (!take_value(s, &value)) {
             return false;
         }
@@ -134,7 +134,7 @@ static bool read_script(struct script *s)
 /* ---- the command ---- */
 
 /* Reads "script numkeys key ... arg ...". Returns false after an error reply. */
-static bool read_eval(struct command *c, struct script *s)
+static bool read_eval(struct command *c, struct eval_script *s)
 {
     int64_t n;
     if (!resp_to_i64(c->argv[2], &n)) {
@@ -147,11 +147,11 @@ static bool read_eval(struct command *c, struct script *s)
                                             "args"));
         return false;
     }
-    *s = (struct script){.rest = c->argv[1],
-                         .keys = c->argv + 3,
-                         .keys_count = (unsigned)n,
-                         .args = c->argv + 3 + n,
-                         .args_count = c->argc - 3 - (unsigned)n};
+    *s = (struct eval_script){.rest = c->argv[1],
+                              .keys = c->argv + 3,
+                              .keys_count = (unsigned)n,
+                              .args = c->argv + 3 + n,
+                              .args_count = c->argc - 3 - (unsigned)n};
     if (!read_script(s)) {
         resp_put_errorf(c->out, "ERR EVAL: found '%.*s'%s, expected " SCRIPT, TEXT_CUT(s->rest, 40),
                         s->rest.len > 40 ? "..." : "");
@@ -162,7 +162,7 @@ static bool read_eval(struct command *c, struct script *s)
 
 void resp_run_eval(struct command *c)
 {
-    struct script s;
+    struct eval_script s;
     if (!read_eval(c, &s)) {
         return;
     }

@@ -173,7 +173,7 @@ static void decide_all(struct exec *x, const struct resp_queue *q)
 {
     struct resp_request request;
     const char *complaint;
-    struct text rest = buffer_text(&q->requests);
+    struct weir_text rest = buffer_text(&q->requests);
     resp_put_array(x->out, q->count);
     while (rest.len > 0 && resp_parse(rest, &resp_limits, &request, &complaint) == RESP_REQUEST) {
         decide_one(x, &request);

@@ -8,7 +8,7 @@
 
 /* ---- one answer ---- */
 
-static struct text flags_text(unsigned flags, char *text)
+static struct weir_text flags_text(unsigned flags, char *text)
 {
     size_t n = 0;
     for (unsigned i = 0; i < ANSWER_FLAGS; i++) {
@@ -21,7 +21,7 @@ static struct text flags_text(unsigned flags, char *text)
             n += len;
         }
     }
-    return (struct text){text, n};
+    return (struct weir_text){text, n};
 }
 
 static void put_member(struct command *c, const char *name)
@@ -110,7 +110,7 @@ static bool has(unsigned members, const struct option *o)
     return (members & ASK_BIT(o->member)) != 0;
 }
 
-static bool read_value(enum ask_member member, struct text value, struct ask *ask)
+static bool read_value(enum ask_member member, struct weir_text value, struct ask *ask)
 {
     const struct ask_member_row *row = &ask_members[member];
     uint64_t *number = &ask->number[member];
@@ -145,7 +145,7 @@ static void put_expected(unsigned allowed, char *text, size_t size)
     }
 }
 
-static bool complain(struct command *c, struct text found, unsigned allowed)
+static bool complain(struct command *c, struct weir_text found, unsigned allowed)
 {
     char expected[96];
     put_expected(allowed, expected, sizeof expected);
@@ -155,7 +155,7 @@ static bool complain(struct command *c, struct text found, unsigned allowed)
 }
 
 /* Complains of a wrong value of a known option. */
-static bool complain_value(struct command *c, const struct option *o, struct text found)
+static bool complain_value(struct command *c, const struct option *o, struct weir_text found)
 {
     const struct ask_member_row *row = &ask_members[o->member];
     resp_put_errorf(
@@ -187,7 +187,7 @@ static bool read_options(struct command *c, unsigned i, unsigned allowed, struct
 /* Reads "limit key [key ...]" and options. False after an error. */
 static bool read_key(struct command *c, const struct operation_row *row, struct ask *ask)
 {
-    struct text limit = c->argv[1];
+    struct weir_text limit = c->argv[1];
     int n = key_parts(c->server, limit);
     if (n < 0) {
         resp_put_errorf(c->out, "NOLIMIT no limit named '%.*s'", TEXT_CUT(limit, 64));
@@ -200,7 +200,7 @@ static bool read_key(struct command *c, const struct operation_row *row, struct 
     ask->text[ASK_LIMIT] = limit;
     ask->given |= ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_KEY);
     for (; ask->parts_count < (size_t)n; ask->parts_count++) {
-        struct text part = c->argv[2 + ask->parts_count];
+        struct weir_text part = c->argv[2 + ask->parts_count];
         ask->parts[ask->parts_count] = (struct weir_rules_value){part.at, part.len};
     }
     if (!read_options(c, 2 + (unsigned)n, row->members, ask)) {

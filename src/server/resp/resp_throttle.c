@@ -231,7 +231,7 @@ static void put_removed_later(struct pending *batch)
 }
 
 /* Resets a key. Returns what operation_run() returns; *removed is set with 0. */
-static int reset(struct asker *asker, struct text key, bool *removed)
+static int reset(struct asker *asker, struct weir_text key, bool *removed)
 {
     struct ask ask;
     struct answer answer;
@@ -280,7 +280,7 @@ void resp_run_delete(struct command *c)
     }
 }
 
-bool resp_look_ahead(const struct server *server, unsigned argc, const struct text *argv,
+bool resp_look_ahead(const struct server *server, unsigned argc, const struct weir_text *argv,
                      struct weir_key *key)
 {
     if (argc < 2 || server->adhoc == NULL ||

@@ -16,7 +16,7 @@ static void put_separator(struct explain_writer *w)
     w->some = true;
 }
 
-static void put_attribute(void *arg, struct text name, struct text value)
+static void put_attribute(void *arg, struct weir_text name, struct weir_text value)
 {
     struct explain_writer *w = arg;
     put_separator(w);
@@ -45,14 +45,14 @@ static void begin_limits(struct explain_writer *w)
     }
 }
 
-static void put_text(struct buffer *b, struct text name, struct text value)
+static void put_text(struct buffer *b, struct weir_text name, struct weir_text value)
 {
     buffer_put(b, name);
     jsontext_put_string(b, value);
 }
 
 /* Puts a number, or null if it is not known. */
-static void put_number(struct buffer *b, struct text name, bool known, int64_t number)
+static void put_number(struct buffer *b, struct weir_text name, bool known, int64_t number)
 {
     buffer_put(b, name);
     if (known) {
@@ -136,7 +136,7 @@ int explain_put_rest(struct buffer *to, struct weir_rules *rules,
     return e;
 }
 
-void explain_put(struct buffer *to, const struct answer *a, struct text rest)
+void explain_put(struct buffer *to, const struct answer *a, struct weir_text rest)
 {
     http_put_answer(to, a, OPERATION_PEEK);
     to->end--; /* the rest comes before the end of the object */

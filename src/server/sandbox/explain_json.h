@@ -13,7 +13,7 @@ int explain_put_rest(struct buffer *to, struct weir_rules *rules,
                      struct weir_error *error);
 
 /* Puts the whole object, from the answer to a peek and the rest. */
-void explain_put(struct buffer *to, const struct answer *a, struct text rest);
+void explain_put(struct buffer *to, const struct answer *a, struct weir_text rest);
 
 extern const struct http_route explain_routes[]; /* explain_route.c */
 

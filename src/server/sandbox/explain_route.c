@@ -7,7 +7,7 @@
 static const struct operation_row question = {
     .members = ASK_BIT(ASK_ATTRIBUTES) | ASK_BIT(ASK_COST), .needed = ASK_BIT(ASK_ATTRIBUTES)};
 
-static void reply(struct exchange *x, int e, const struct answer *a, struct text rest,
+static void reply(struct exchange *x, int e, const struct answer *a, struct weir_text rest,
                   const struct weir_error *error)
 {
     if (e != 0) {
@@ -66,7 +66,7 @@ static void run_explain(struct exchange *x)
 {
     struct arena arena = ARENA_INIT;
     struct weir_error error;
-    struct text body;
+    struct weir_text body;
     struct ask ask;
     if (!http_check_json(x, HTTP_JSON_VALUES, &body)) {
         return;

@@ -1,5 +1,6 @@
 #include "server/sandbox/job.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "server/sandbox/sandboxes.h"
@@ -91,9 +92,11 @@ static void take_turn(struct sandboxes *s, struct job *job)
 static void leave(struct sandboxes *s, const struct job *job)
 {
     if (!is_of_demo(job)) {
+        assert(s->jobs > 0);
         s->jobs--;
         return;
     }
+    assert(s->turn == job); /* J4: one after another */
     s->turn = job->next;
     if (s->turn != NULL) {
         run(s->turn);
@@ -121,7 +124,7 @@ static void on_end(uv_work_t *work, int status)
 
 static struct job *copy(struct exchange *x, const struct job *like)
 {
-    struct text body = x->request->body;
+    struct weir_text body = x->request->body;
     struct job *job = malloc(sizeof *job + body.len);
     struct pending *p = job != NULL ? pending_batch(x->connection->worker) : NULL;
     if (p == NULL) {
@@ -130,7 +133,7 @@ static struct job *copy(struct exchange *x, const struct job *like)
     }
     *job = *like;
     memcpy(job + 1, body.len > 0 ? body.at : "", body.len);
-    job->body = (struct text){(const char *)(job + 1), body.len};
+    job->body = (struct weir_text){(const char *)(job + 1), body.len};
     job->work.data = job;
     job->worker = x->connection->worker;
     job->server = x->server;

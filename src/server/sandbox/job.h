@@ -31,7 +31,7 @@ struct job {
     void (*ended)(struct job *job); /* may be NULL */
     struct sandbox *sandbox;        /* NULL: none */
     struct job *next;               /* of the demo: the one that runs after it */
-    struct text body;               /* of the request; the bytes follow the struct */
+    struct weir_text body;          /* of the request; the bytes follow the struct */
     bool from_file;                 /* of a check: of the files on disk, not of the body */
     bool failed;                    /* its sandbox must go */
     uint64_t until_ns;              /* of a step: when it has taken too long */

@@ -12,13 +12,13 @@
 
 #define EXPECTED "expected {\"%s\":\"...\"}, not empty, and nothing else"
 
-int sandbox_read_member(struct text body, const char *member, struct arena *arena, struct text *out,
-                        struct weir_error *error)
+int sandbox_read_member(struct weir_text body, const char *member, struct arena *arena,
+                        struct weir_text *out, struct weir_error *error)
 {
     struct jsontext_flaw flaw;
-    struct text name;
-    struct text value;
-    struct text more;
+    struct weir_text name;
+    struct weir_text value;
+    struct weir_text more;
     if (!jsontext_check(&body, 8, &flaw)) {
         return fail(error, WEIR_EINVAL,
                     "the body is not JSON, " EXPECTED ": line %u, column %u: %s", member, flaw.line,
@@ -30,7 +30,7 @@ int sandbox_read_member(struct text body, const char *member, struct arena *aren
         return fail(error, WEIR_EINVAL, "found another body, " EXPECTED, member);
     }
     char *room = arena_room(arena, value.len);
-    *out = room != NULL ? jsontext_bytes(value, room) : (struct text){NULL, 0};
+    *out = room != NULL ? jsontext_bytes(value, room) : (struct weir_text){NULL, 0};
     return room != NULL ? 0 : WEIR_ENOMEM;
 }
 
@@ -72,7 +72,7 @@ static void reply_made(struct job *job)
 }
 
 /* Makes the sandbox from rules, if `e` is 0, and replies. */
-static void make(struct job *job, int e, struct text yaml, struct weir_error *error)
+static void make(struct job *job, int e, struct weir_text yaml, struct weir_error *error)
 {
     struct sandbox *sandbox = job->sandbox;
     struct rule_messages messages = {json_array(), false};
@@ -98,7 +98,7 @@ void sandbox_make(struct job *job)
 {
     struct arena arena = ARENA_INIT;
     struct weir_error error = {0};
-    struct text yaml = {NULL, 0};
+    struct weir_text yaml = {NULL, 0};
     int e = sandbox_read_member(job->body, "rules", &arena, &yaml, &error);
     make(job, e, yaml, &error);
     arena_finish(&arena);

@@ -91,7 +91,7 @@ static void run_check(struct exchange *x)
 {
     char decoded[HTTP_HEAD_MAX];
     struct http_pair pair;
-    struct text query = x->request->query;
+    struct weir_text query = x->request->query;
     bool from_file = http_next_pair(&query, decoded, &pair);
     if (from_file && (!text_is(pair.name, "source") || !text_is(pair.value, "file") ||
                       query.len > 0 || x->request->body.len > 0)) {

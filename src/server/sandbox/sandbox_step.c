@@ -24,7 +24,7 @@ struct step_ask {
 };
 
 /* Reads a number of milliseconds, which may have a fraction. */
-static int read_time(struct text value, uint64_t *at_ns, struct weir_error *error)
+static int read_time(struct weir_text value, uint64_t *at_ns, struct weir_error *error)
 {
     char number[64];
     bool good = value.len < sizeof number &&
@@ -42,7 +42,7 @@ static int read_time(struct text value, uint64_t *at_ns, struct weir_error *erro
     return 0;
 }
 
-static int read_switch(const char *name, struct text value, bool *on, struct weir_error *error)
+static int read_switch(const char *name, struct weir_text value, bool *on, struct weir_error *error)
 {
     if (!text_is(value, "true") && !text_is(value, "false")) {
         return fail(error, WEIR_EINVAL, "%s: found %.*s, expected true or false", name,
@@ -52,7 +52,7 @@ static int read_switch(const char *name, struct text value, bool *on, struct wei
     return 0;
 }
 
-static int read_member(struct text name, struct text value, struct step_ask *to,
+static int read_member(struct weir_text name, struct weir_text value, struct step_ask *to,
                        struct arena *arena, struct weir_error *error)
 {
     if (text_is(name, "\"at_ms\"")) {
@@ -77,11 +77,11 @@ static int read_member(struct text name, struct text value, struct step_ask *to,
 }
 
 /* Reads one ask, which is not before `earliest_ns`. */
-static int read_ask(struct text object, uint64_t earliest_ns, struct step_ask *to,
+static int read_ask(struct weir_text object, uint64_t earliest_ns, struct step_ask *to,
                     struct arena *arena, struct weir_error *error)
 {
-    struct text name;
-    struct text value;
+    struct weir_text name;
+    struct weir_text value;
     int e = jsontext_is(object, '{')
                 ? 0
                 : fail(error, WEIR_EINVAL, "found another value, expected an object");
@@ -111,10 +111,10 @@ static int read_ask(struct text object, uint64_t earliest_ns, struct step_ask *t
 typedef int (*ask_fn)(struct job *job, const struct step_ask *ask, size_t number,
                       struct weir_error *error);
 
-static int each_ask(struct job *job, struct text list, ask_fn fn, struct weir_error *error)
+static int each_ask(struct job *job, struct weir_text list, ask_fn fn, struct weir_error *error)
 {
     uint64_t earliest_ns = job->sandbox->now_ns;
-    struct text item;
+    struct weir_text item;
     int e = 0;
     for (size_t i = 0; e == 0 && jsontext_next_item(&list, &item); i++) {
         struct arena arena = ARENA_INIT;
@@ -136,11 +136,11 @@ static int each_ask(struct job *job, struct text list, ask_fn fn, struct weir_er
 }
 
 /* Finds the list in {"asks":[...]}. */
-static int find_asks(struct text body, struct text *list, struct weir_error *error)
+static int find_asks(struct weir_text body, struct weir_text *list, struct weir_error *error)
 {
     struct jsontext_flaw flaw;
-    struct text name;
-    struct text more;
+    struct weir_text name;
+    struct weir_text more;
     if (!jsontext_check(&body, STEP_VALUES, &flaw)) {
         return fail(error, WEIR_EINVAL,
                     "the body is not JSON with at most %d values and names: line %u, column %u: %s",
@@ -171,17 +171,17 @@ static int accept_ask(struct job *job, const struct step_ask *ask, size_t number
 /* ---- header fields ---- */
 
 /* Puts [["Name","value"],...] from the head of a reply. */
-static void put_fields(struct buffer *to, struct text head)
+static void put_fields(struct buffer *to, struct weir_text head)
 {
     const char *before = "[";
     (void)text_cut(&head, '\n'); /* the status line */
     buffer_put(to, TEXT("["));
     for (;;) {
-        struct text value = text_cut(&head, '\n');
+        struct weir_text value = text_cut(&head, '\n');
         if (value.len <= 1) { /* the blank line at its end */
             break;
         }
-        struct text name = text_cut(&value, ':');
+        struct weir_text name = text_cut(&value, ':');
         buffer_put(to, text_of(before));
         jsontext_put_string(to, name);
         buffer_put_char(to, ',');
@@ -311,7 +311,7 @@ static int decide_ask(struct job *job, const struct step_ask *ask, size_t number
 void sandbox_step(struct job *job)
 {
     struct weir_error error = {0};
-    struct text asks;
+    struct weir_text asks;
     job->until_ns = clock_boot_ns() + job->server->sandboxes->step_ns;
     int e = find_asks(job->body, &asks, &error);
     e = e != 0 ? e : each_ask(job, asks, accept_ask, &error);

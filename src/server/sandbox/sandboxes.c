@@ -1,5 +1,6 @@
 #include "server/sandbox/sandboxes.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -94,7 +95,7 @@ struct sandbox *sandboxes_of_client(struct sandboxes *sandboxes, const struct ad
 {
     struct address room;
     struct address owner;
-    struct text key = tally_client(client, &room);
+    struct weir_text key = tally_client(client, &room);
     struct places places = places_of(sandboxes, POOL_DEMO);
     for (size_t i = 0; i < places.count; i++) {
         struct sandbox *sandbox = &places.at[i];
@@ -106,7 +107,7 @@ struct sandbox *sandboxes_of_client(struct sandboxes *sandboxes, const struct ad
 }
 
 struct sandbox *sandboxes_find(struct sandboxes *sandboxes, enum sandbox_pool pool,
-                               struct text text)
+                               struct weir_text text)
 {
     struct places places = places_of(sandboxes, pool);
     struct id id;
@@ -125,6 +126,7 @@ struct sandbox *sandboxes_find(struct sandboxes *sandboxes, enum sandbox_pool po
 
 void sandbox_rest(struct sandbox *sandbox, uint64_t now_ms)
 {
+    assert(sandbox->used && sandbox->busy); /* S2: it was not freed meanwhile */
     sandbox->busy = false;
     sandbox->touched_ms = now_ms;
     if (sandbox->doomed) {

@@ -84,7 +84,8 @@ struct sandbox *sandboxes_take(struct sandboxes *sandboxes, enum sandbox_pool po
 struct sandbox *sandboxes_of_client(struct sandboxes *sandboxes, const struct address *client);
 
 /* Returns the sandbox of the pool with this id; NULL if there is none, or it is doomed. */
-struct sandbox *sandboxes_find(struct sandboxes *sandboxes, enum sandbox_pool pool, struct text id);
+struct sandbox *sandboxes_find(struct sandboxes *sandboxes, enum sandbox_pool pool,
+                               struct weir_text id);
 
 /* Frees the sandbox, or lets the end of its job do so. */
 void sandbox_remove(struct sandbox *sandbox);
@@ -108,8 +109,8 @@ void sandbox_run_delete(struct exchange *x, enum sandbox_pool pool, const char *
 
 /* Finds the only member, a text that is not empty, of a body like {"rules":"..."}, in the arena.
  * Returns 0, WEIR_EINVAL or WEIR_ENOMEM. */
-int sandbox_read_member(struct text body, const char *member, struct arena *arena, struct text *out,
-                        struct weir_error *error); /* sandbox_create.c */
+int sandbox_read_member(struct weir_text body, const char *member, struct arena *arena,
+                        struct weir_text *out, struct weir_error *error); /* sandbox_create.c */
 
 /* ---- jobs ---- */
 

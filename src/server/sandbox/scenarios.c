@@ -35,10 +35,10 @@ static const struct scenario {
 };
 
 /* Returns the rules of the scenario that the body names; NULL, with the reason, if there is none. */
-static const char *find_rules(struct text body, struct weir_error *error)
+static const char *find_rules(struct weir_text body, struct weir_error *error)
 {
     struct arena arena = ARENA_INIT;
-    struct text id = {NULL, 0};
+    struct weir_text id = {NULL, 0};
     const char *rules = NULL;
     int e = sandbox_read_member(body, "scenario", &arena, &id, error);
     for (size_t i = 0; e == 0 && i < sizeof scenarios / sizeof scenarios[0]; i++) {

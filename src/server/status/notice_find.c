@@ -178,10 +178,11 @@ static void put_minute(struct buffer *out, uint64_t unix_ns)
 {
     char time[DIGITS_TIME_MAX];
     digits_time(unix_ns, time);
-    struct text whole = text_of(time);
+    struct weir_text whole = text_of(time);
     buffer_put(out, text_before(whole, 'T'));
     buffer_put(out, TEXT(" at "));
-    buffer_put(out, (struct text){text_after(whole, sizeof "2026-11-22").at, sizeof "13:40" - 1});
+    buffer_put(out,
+               (struct weir_text){text_after(whole, sizeof "2026-11-22").at, sizeof "13:40" - 1});
     buffer_put(out, TEXT(" UTC"));
 }
 

@@ -24,7 +24,7 @@ void phrase_put_names(struct buffer *out, const struct phrase *p)
 }
 
 /* Returns what stands between phrases: a comma could be taken for one between names. */
-static struct text between(const struct phrase *phrases, size_t count)
+static struct weir_text between(const struct phrase *phrases, size_t count)
 {
     size_t most = 0;
     for (size_t i = 0; i < count; i++) {

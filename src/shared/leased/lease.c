@@ -1,5 +1,7 @@
 #include "shared/leased/lease.h"
 
+#include <assert.h>
+
 #include "base/atomic.h"
 #include "base/maths.h"
 #include "shared/leased/lease_part.h"
@@ -59,6 +61,7 @@ static unsigned renew(struct node_keys *keys, struct key_stripe *s, struct lease
 static void spend(struct lease *e, uint64_t cost, uint64_t now_ns, struct weir_answer *answer)
 {
     const struct node_key *k = e->part.key;
+    assert(now_ns < e->expires_ns && !e->drop && cost <= e->left); /* L1 */
     e->left -= cost;
     *answer = (struct weir_answer){
         .verdict = WEIR_ALLOW,
@@ -189,6 +192,7 @@ static bool look_after(struct node_keys *keys, struct key_stripe *s, struct key_
                        uint64_t now_ns, void *call)
 {
     struct lease *e = (struct lease *)part;
+    assert(e->flight == 0); /* while a call is out, the lease is in no heap */
     uint64_t idle_ns = sub_floor0(now_ns, part->key->used_ns);
     bool stopping = node_keys_is_stopping(keys);
     node_key_schedule(s, part, now_ns + LEASE_LOOK_NS);
@@ -246,6 +250,7 @@ bool lease_refund(struct node_keys *keys, const struct remote_part *of, uint64_t
         e != NULL && e->mark != 0 && now_ns < e->expires_ns && of->cost <= e->held - e->left;
     if (here) {
         e->left += of->cost;
+        assert(e->left <= e->held);
     }
     node_keys_unlock(s);
     return here;

@@ -1,3 +1,5 @@
+#include <assert.h>
+
 #include "base/maths.h"
 #include "shared/leased/lease_part.h"
 #include "shared/script.h"
@@ -12,6 +14,8 @@ static void fill(struct lease_call *call, struct store_limit *limit, struct hash
 void lease_call_make(struct key_stripe *s, struct lease *e, uint64_t cost, uint64_t want, bool keep,
                      uint64_t now_ns, struct lease_call *call)
 {
+    assert(e->flight == 0);                     /* L4: one call at a time for each key */
+    assert(e->mark == 0 || e->left <= e->held); /* what is settled covers what is given back */
     fill(call, e->part.limit, e->part.key->hash, cost, now_ns);
     node_key_name(&e->part, &call->key);
     call->id = ++s->calls;

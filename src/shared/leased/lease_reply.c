@@ -1,4 +1,6 @@
 /* Ends a lease's call: with a reply, without one, or because it was never sent. */
+#include <assert.h>
+
 #include "base/maths.h"
 #include "shared/leased/lease_part.h"
 #include "shared/script.h"
@@ -62,6 +64,7 @@ static void begin(struct lease *e, const struct lease_call *call, uint64_t life_
     e->expires_ns = call->made_ns + life_ns - life_ns / DRIFT_PART;
     e->over_ns = call->made_ns + life_ns;
     e->life_ns = min_u64(life_ns, LEASE_LIFE_NS);
+    assert(e->expires_ns <= e->over_ns); /* L1 */
     e->renew_ns = ends_with_window ? UINT64_MAX : call->made_ns + life_ns / 4 * 3;
 }
 
@@ -77,6 +80,7 @@ static void take_lease(struct lease *e, const struct lease_call *call,
     uint64_t granted = (uint64_t)reply->integers[AT_GRANTED];
     uint64_t mark = (uint64_t)reply->integers[AT_MARK];
     bool kept = reply->integers[AT_KEPT] != 0 && call->lease != 0;
+    assert(e->flight == call->id && e->mark == 0); /* L3; L2: the old mark is settled once */
     if (!kept && (call->lease != 0 || granted != 0)) {
         e->left = 0;
     }
@@ -85,6 +89,7 @@ static void take_lease(struct lease *e, const struct lease_call *call,
         e->held = held_now(call, reply);
         e->mark = mark;
         e->size = call->want;
+        assert(e->left <= e->held);
         begin(e, call, (uint64_t)reply->integers[AT_LIFE]);
     }
     /* If the store has no more units, it is asked only when none are left here, either. */
@@ -156,6 +161,7 @@ void lease_unsent(struct node_keys *keys, const struct lease_call *call, uint64_
     struct key_stripe *s = node_keys_lock(keys, call->hash, &now_ns);
     struct lease *e = waiting(s, call);
     if (e != NULL) {
+        assert(e->mark == 0);
         if (call->lease != 0 && !node_keys_is_stopping(keys)) {
             e->mark = call->lease;
             e->held = call->held;

@@ -1,5 +1,7 @@
 #include "shared/leased/lease_wait.h"
 
+#include <assert.h>
+
 #include "base/maths.h"
 
 #define TOOK_PART 8                        /* took_ns decays by 1/TOOK_PART with each call */
@@ -78,6 +80,7 @@ static bool may_wait(const struct lease_waits *w, const struct lease_flight *f,
 static void join(struct lease_waits *w, struct lease_flight *f, struct lease_question *q,
                  uint64_t now_ns)
 {
+    assert(w->count < LEASE_WAITING_MOST); /* W5 */
     list_put(f->waiting.prev, &q->node);
     timer_set(&w->timers, &q->timer, q->deadline_ns, now_ns);
     w->count++;
@@ -87,6 +90,7 @@ static void leave(struct lease_waits *w, struct lease_question *q)
 {
     list_take(&q->node);
     timer_clear(&q->timer);
+    assert(w->count > 0);
     w->count--;
 }
 
@@ -151,6 +155,7 @@ void lease_flight_end(struct lease_waits *w, struct lease_flight *f, bool replie
         }
         helps = helps || q->state == LEASE_DECIDED;
     }
+    assert(list_is_empty(&f->waiting)); /* no question waits for a call that has ended (W4) */
 }
 
 void lease_waits_tick(struct lease_waits *w, uint64_t now_ns, struct list *ended)

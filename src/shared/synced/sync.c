@@ -1,5 +1,7 @@
 #include "shared/synced/sync.h"
 
+#include <assert.h>
+
 #include "base/atomic.h"
 #include "shared/node_keys.h"
 #include "shared/script.h"
@@ -223,6 +225,8 @@ static void make_call(struct key_stripe *s, struct synced *k, uint64_t now_ns,
 {
     const struct store_params *p = params_of(k->part.limit);
     struct sync_told told;
+    assert(!k->in_flight);                                               /* Y2 */
+    assert(!k->again || (k->flight.units >= 0 && k->flight.older >= 0)); /* Y3 */
     if (!k->again) {
         sync_view_take(&k->view, p, now_ns, &k->flight);
         k->told_ns = now_ns;
@@ -316,6 +320,7 @@ static bool read_reply(const struct store_reply *reply, struct sync_heard *heard
 /* Notes that the key's call has ended, and schedules when the key is looked at next. */
 static void land(struct node_keys *keys, struct key_stripe *s, struct synced *k, uint64_t now_ns)
 {
+    assert(k->in_flight && k->part.place == KEY_NOWHERE); /* Y2 */
     k->in_flight = false;
     count_dropped(keys, k);
     uint64_t due_ns = k->hurry             ? now_ns

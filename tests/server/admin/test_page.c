@@ -42,7 +42,7 @@ static int stop(void **state)
 }
 
 /* Asks for a file and checks the answer, which must have these bytes. */
-static void expect_bytes(const char *path, const char *fields, struct text bytes)
+static void expect_bytes(const char *path, const char *fields, struct weir_text bytes)
 {
     char line[128];
     (void)snprintf(line, sizeof line, "GET %s", path);
@@ -53,7 +53,7 @@ static void expect_bytes(const char *path, const char *fields, struct text bytes
 }
 
 /* Returns the bytes that gzip makes of the compressed file; the caller frees them. */
-static char *unzip(struct text zipped, size_t *size)
+static char *unzip(struct weir_text zipped, size_t *size)
 {
     char path[] = "/tmp/weir-page-XXXXXX";
     char command[64];

@@ -24,7 +24,7 @@ struct caller {
 };
 
 static void put_frame(struct buffer *to, unsigned type, unsigned flags, uint32_t stream,
-                      struct text payload)
+                      struct weir_text payload)
 {
     const char head[FRAME_HEAD] = {(char)(payload.len >> 16),
                                    (char)(payload.len >> 8),
@@ -35,13 +35,13 @@ static void put_frame(struct buffer *to, unsigned type, unsigned flags, uint32_t
                                    (char)(stream >> 16),
                                    (char)(stream >> 8),
                                    (char)stream};
-    buffer_put(to, (struct text){head, FRAME_HEAD});
+    buffer_put(to, (struct weir_text){head, FRAME_HEAD});
     buffer_put(to, payload);
 }
 
 static void send_all(struct caller *c, struct buffer *bytes)
 {
-    struct text text = buffer_text(bytes);
+    struct weir_text text = buffer_text(bytes);
     assert_false(bytes->full);
     assert_true(server_send(&c->connection, text.at, text.len));
     buffer_finish(bytes);
@@ -89,7 +89,7 @@ static void receive_reply(struct caller *c)
     c->stream += 2;
 }
 
-static struct text call(struct caller *c, const char *method, struct text message)
+static struct weir_text call(struct caller *c, const char *method, struct weir_text message)
 {
     char head[128];
     const char prefix[PREFIX] = {0, 0, 0, (char)(message.len >> 8), (char)message.len};
@@ -100,19 +100,20 @@ static struct text call(struct caller *c, const char *method, struct text messag
                  (int)(strlen("/weir.v1.Limiter/") + strlen(method)), method, "application/grpc");
     buffer_init(&data, 4096);
     buffer_init(&b, 8192);
-    buffer_put(&data, (struct text){prefix, PREFIX});
+    buffer_put(&data, (struct weir_text){prefix, PREFIX});
     buffer_put(&data, message);
-    put_frame(&b, 1, 4, c->stream, (struct text){head, (size_t)n});
+    put_frame(&b, 1, 4, c->stream, (struct weir_text){head, (size_t)n});
     put_frame(&b, 0, 1, c->stream, buffer_text(&data));
     send_all(c, &b);
     buffer_finish(&data);
     receive_reply(c);
     assert_true(c->message_len >= PREFIX);
-    return (struct text){c->message + PREFIX, c->message_len - PREFIX};
+    return (struct weir_text){c->message + PREFIX, c->message_len - PREFIX};
 }
 
 /* Compares the numbers of the answer, by field. */
-static void compare(const struct oracle_vector *v, size_t i, const char *limit, struct text message)
+static void compare(const struct oracle_vector *v, size_t i, const char *limit,
+                    struct weir_text message)
 {
     const struct oracle_expected *e = &v->expected[i];
     uint64_t got[14] = {0};

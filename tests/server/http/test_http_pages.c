@@ -116,7 +116,7 @@ static void programs_and_pages_of_the_server_itself_are_answered(void **state)
 
 static void server_hosts_adds_names(void **state)
 {
-    struct text names[] = {TEXT("weir.example"), TEXT("Gate")};
+    struct weir_text names[] = {TEXT("weir.example"), TEXT("Gate")};
     struct texts hosts = {names, 2};
     begin(&(struct server_options){.hosts = &hosts});
     check("Host: weir.example:8080\r\n", 200);
@@ -180,7 +180,7 @@ static void a_gateway_on_another_port_or_with_a_known_name_may_ask(void **state)
     static const char *const hosts[] = {"shop.example",  "shop.example:80", "shop.example:1#",
                                         "shop.example:", "localhost:#",     "127.0.0.1:#",
                                         "[::1]:#",       "known.example:#"};
-    struct text name = TEXT("known.example");
+    struct weir_text name = TEXT("known.example");
     struct texts names = {&name, 1};
     begin(&(struct server_options){.hosts = &names});
     for (size_t i = 0; i < sizeof hosts / sizeof hosts[0]; i++) {

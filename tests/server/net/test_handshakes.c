@@ -208,7 +208,7 @@ static void let_accept(uint64_t more)
 static void make_hello(void)
 {
     struct tls_session *s = tls_session_create(client_context, "localhost");
-    struct text none = TEXT("");
+    struct weir_text none = TEXT("");
     struct buffer plain;
     struct weir_error error;
     buffer_init(&hello, 65536);
@@ -224,7 +224,7 @@ static void begin_handshakes(unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         int *fd = &flood.fds[flood.begun % flood.size];
-        struct text sent = buffer_text(&hello);
+        struct weir_text sent = buffer_text(&hello);
         sent.len = flood.begun % 4 == 1 ? 4 : flood.begun % 8 == 2 ? sent.len : 0;
         if (flood.begun >= flood.size) {
             (void)close(*fd);
@@ -361,7 +361,7 @@ static void handshakes_of_many_subnets_keep_nobody_out(void **state)
 }
 
 /* Returns the bytes that OpenSSL holds for each of some handshakes that do not end. */
-static uint64_t measure(struct tls_context *context, struct text sent)
+static uint64_t measure(struct tls_context *context, struct weir_text sent)
 {
     struct tls_session *sessions[16];
     struct buffer plain;
@@ -371,7 +371,7 @@ static uint64_t measure(struct tls_context *context, struct text sent)
     buffer_init(&out, 1u << 20);
     uint64_t before = threads_get(&held_bytes);
     for (unsigned i = 0; i < 16; i++) {
-        struct text cipher = sent;
+        struct weir_text cipher = sent;
         sessions[i] = tls_session_create(context, NULL);
         assert_int_equal(tls_receive(sessions[i], &cipher, &plain, &out, &error), TLS_OK);
     }
@@ -394,12 +394,12 @@ static void a_handshake_holds_no_more_than_it_counts(void **state)
                             .key = certificates_path(&files, "server.key")};
     struct tls_context *context;
     struct weir_error error;
-    const struct text sent[] = {TEXT(""),
-                                {"\x16", 1},
-                                {record, sizeof record},
-                                buffer_text(&hello),
-                                {large, sizeof large},
-                                {two, sizeof two}};
+    const struct weir_text sent[] = {TEXT(""),
+                                     {"\x16", 1},
+                                     {record, sizeof record},
+                                     buffer_text(&hello),
+                                     {large, sizeof large},
+                                     {two, sizeof two}};
     assert_int_equal(tls_context_create(&context, &o, &error), 0);
     (void)measure(context, buffer_text(&hello)); /* what all sessions share */
     for (size_t i = 0; i < sizeof sent / sizeof sent[0]; i++) {

@@ -394,7 +394,7 @@ static uint64_t accepted_before; /* connections that had been accepted when an '
 
 /* A protocol of single bytes: a 'w' stops the thread until `released`, an 'n' notes how many
  * connections it has accepted. Each byte is answered. */
-static int64_t wait_or_note(struct connection *c, struct text input)
+static int64_t wait_or_note(struct connection *c, struct weir_text input)
 {
     for (size_t i = 0; i < input.len; i++) {
         if (input.at[i] == 'w') {

@@ -50,7 +50,7 @@ static void refuse_auth_at_length(const struct fake_store *s, const struct resp_
     memcpy(text, "ERR ", 4);
     memcpy(text + 114, PASSWORD, strlen(PASSWORD));
     (void)command;
-    resp_put_error(out, (struct text){text, sizeof text});
+    resp_put_error(out, (struct weir_text){text, sizeof text});
 }
 
 static void refuse_calls(const struct fake_store *s, const struct resp_request *command,
@@ -63,14 +63,14 @@ static void refuse_calls(const struct fake_store *s, const struct resp_request *
     }
 }
 
-static void put_node(struct buffer *out, struct text host, unsigned at)
+static void put_node(struct buffer *out, struct weir_text host, unsigned at)
 {
     resp_put_array(out, 2);
     resp_put_bulk(out, host);
     resp_put_integer(out, at);
 }
 
-static void put_slots(struct buffer *out, unsigned first, unsigned last, struct text host,
+static void put_slots(struct buffer *out, unsigned first, unsigned last, struct weir_text host,
                       unsigned at)
 {
     resp_put_array(out, 3);

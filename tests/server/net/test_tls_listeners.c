@@ -70,7 +70,7 @@ static bool get(struct tls_client *c, const char *path, const char *expected)
     char text[256];
     int n = snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
     buffer_take(&c->plain, buffer_len(&c->plain));
-    return tls_client_say(c, (struct text){text, (size_t)n}) && tls_client_await(c, expected);
+    return tls_client_say(c, (struct weir_text){text, (size_t)n}) && tls_client_await(c, expected);
 }
 
 static double counted(const char *series)
@@ -104,7 +104,7 @@ static void every_listener_answers_over_tls(void **state)
         assert_true(tls_client_shake(&c));
         if (i == PROTOCOL_GRPC) { /* the beginning of HTTP/2, and an empty frame of settings */
             assert_true(tls_client_say(
-                &c, (struct text){"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0", 33}));
+                &c, (struct weir_text){"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0", 33}));
             assert_true(tls_client_await_bytes(&c, 9));
         } else {
             assert_true(get(&c, "/readyz", "HTTP/1.1 200 OK"));
@@ -166,8 +166,8 @@ static void after_the_end_of_the_client_its_requests_are_answered(void **state)
     tls_client_connect(&c, world.address[PROTOCOL_RESP], plain_client);
     assert_true(tls_client_shake(&c));
     for (int i = 0; i < 1000; i++) {
-        assert_true(
-            tls_client_say(&c, (struct text){bytes, server_pack("PING", bytes, sizeof bytes)}));
+        assert_true(tls_client_say(
+            &c, (struct weir_text){bytes, server_pack("PING", bytes, sizeof bytes)}));
     }
     assert_true(tls_client_end(&c));
     assert_true(tls_client_await_bytes(&c, 7000));
@@ -346,7 +346,7 @@ static void a_name_in_a_certificate_gives_a_role(void **state)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct server_options o = options_of(CLIENT_CERT_OPTIONAL);
-        struct text name[ROLES] = {TEXT(""), text_of(rows[i].check), text_of(rows[i].admin)};
+        struct weir_text name[ROLES] = {TEXT(""), text_of(rows[i].check), text_of(rows[i].admin)};
         struct texts names[ROLES] = {{NULL, 0}, {&name[1], name[1].len > 0}, {&name[2], 1}};
         struct access_sources from = {.text = {[ROLE_ADMIN] = "secret-of-the-operator"},
                                       .named = name[1].len > 0};
@@ -367,7 +367,7 @@ static void a_name_in_a_certificate_gives_a_role(void **state)
 static void over_http_a_name_gives_a_role_beside_secrets(void **state)
 {
     struct server_options o = options_of(CLIENT_CERT_OPTIONAL);
-    struct text name = TEXT("client");
+    struct weir_text name = TEXT("client");
     struct texts names = {&name, 1};
     struct access_sources from = {.text = {[ROLE_ADMIN] = "secret-of-the-operator"}};
     struct tls_context *context = tls_client_context(&files, "ca", "client");
@@ -461,7 +461,7 @@ static void hammer(unsigned index, void *arg)
     (void)index;
     buffer_init(&all, 65536);
     for (int i = 0; i < DEPTH; i++) {
-        buffer_put(&all, (struct text){one, n});
+        buffer_put(&all, (struct weir_text){one, n});
     }
     for (uint64_t round = 0; round < l->rounds; round++) {
         if (round % 8 == 0) {
@@ -471,7 +471,7 @@ static void hammer(unsigned index, void *arg)
         threads_require(tls_client_say(&c, buffer_text(&all)));
         for (int i = 0; i < DEPTH; i++) {
             threads_require(tls_client_await(&c, "$5\r\nlimit\r\n"));
-            struct text heard = buffer_text(&c.plain);
+            struct weir_text heard = buffer_text(&c.plain);
             const char *end = memmem(heard.at, heard.len, "$5\r\nlimit\r\n", 11);
             size_t len = (size_t)(end - heard.at) + 11;
             (void)threads_add(memmem(heard.at, len, "allow", 5) != NULL ? &l->allowed : &l->denied,

@@ -181,17 +181,17 @@ static void what_waits_with_transactions_is_bounded(void **state)
     struct buffer one;
     char words[128];
     buffer_init(&one, 1 << 20);
-    buffer_put(&one, (struct text){words, server_pack("MULTI", words, sizeof words)});
-    buffer_put(&one,
-               (struct text){words, server_pack("WEIR.CHECK api a COST 1", words, sizeof words)});
+    buffer_put(&one, (struct weir_text){words, server_pack("MULTI", words, sizeof words)});
+    buffer_put(&one, (struct weir_text){
+                         words, server_pack("WEIR.CHECK api a COST 1", words, sizeof words)});
     for (unsigned i = 0; i < ECHOES; i++) {
-        buffer_put(&one, (struct text){big, (size_t)n + SIZE + 2});
+        buffer_put(&one, (struct weir_text){big, (size_t)n + SIZE + 2});
     }
-    buffer_put(&one, (struct text){words, server_pack("EXEC", words, sizeof words)});
+    buffer_put(&one, (struct weir_text){words, server_pack("EXEC", words, sizeof words)});
     server_connect(&c, scene->resp);
     struct timeval moment = {.tv_usec = 300000};
     assert_int_equal(setsockopt(c.fd, SOL_SOCKET, SO_SNDTIMEO, &moment, sizeof moment), 0);
-    struct text text = buffer_text(&one);
+    struct weir_text text = buffer_text(&one);
     size_t sent = 0;
     for (ssize_t got = 0; sent < text.len * ALL && got >= 0;) {
         size_t at = sent % text.len;

@@ -96,7 +96,7 @@ static int settle_at(const char *id, uint64_t actual, uint64_t now_ns, struct an
                      struct weir_error *error)
 {
     struct asker asker = {.server = &server, .now_ns = now_ns};
-    return reservation_settle(&asker, (struct text){id, strlen(id)}, actual, a, error);
+    return reservation_settle(&asker, (struct weir_text){id, strlen(id)}, actual, a, error);
 }
 
 /* What remains afterwards; fails the test if it cannot be settled. */

@@ -9,7 +9,7 @@
  * returns its length: bytes other than unreserved characters, '/' and !$&'()*+,:=@ are written as
  * %XX. path_normalise() turns it into the same path again, unless it has become too long.
  */
-static inline size_t path_encode(struct text path, char *out)
+static inline size_t path_encode(struct weir_text path, char *out)
 {
     static const char kept[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                "-._~/!$&'()*+,:=@";

@@ -66,7 +66,7 @@ static inline bool slow_in_network(const struct cidr *c, const struct address *a
 
 /* ---- patterns: try everything ---- */
 
-static inline bool slow_segment_match(struct text p, struct text s)
+static inline bool slow_segment_match(struct weir_text p, struct weir_text s)
 {
     if (p.len == 0) {
         return s.len == 0;
@@ -83,7 +83,7 @@ static inline bool slow_segment_match(struct text p, struct text s)
 }
 
 /* Cuts "/segment" off. Returns false at the end. */
-static inline bool slow_cut_segment(struct text *path, struct text *segment)
+static inline bool slow_cut_segment(struct weir_text *path, struct weir_text *segment)
 {
     size_t n = 1;
     if (path->len <= 1) {
@@ -92,16 +92,16 @@ static inline bool slow_cut_segment(struct text *path, struct text *segment)
     while (n < path->len && path->at[n] != '/') {
         n++;
     }
-    *segment = (struct text){path->at + 1, n - 1};
+    *segment = (struct weir_text){path->at + 1, n - 1};
     *path = text_after(*path, n);
     return true;
 }
 
-static inline bool slow_path_match(struct text pattern, struct text path)
+static inline bool slow_path_match(struct weir_text pattern, struct weir_text path)
 {
-    struct text want;
-    struct text have;
-    struct text rest = path;
+    struct weir_text want;
+    struct weir_text have;
+    struct weir_text rest = path;
     if (!slow_cut_segment(&pattern, &want)) {
         return path.len <= 1;
     }
@@ -126,7 +126,7 @@ struct slow_path {
     size_t len;
 };
 
-static inline void slow_decode(struct text in, struct slow_path *out)
+static inline void slow_decode(struct weir_text in, struct slow_path *out)
 {
     out->len = 0;
     for (size_t i = 0; i < in.len; i++) {
@@ -206,7 +206,7 @@ static inline void slow_append(const struct slow_path *segment, char *out, size_
 
 /* Works like path_normalise() for a path that begins with a slash and has neither query nor
  * fragment. */
-static inline bool slow_normalise(struct text in, char *out, size_t *out_len)
+static inline bool slow_normalise(struct weir_text in, char *out, size_t *out_len)
 {
     struct slow_path path;
     *out_len = 0;

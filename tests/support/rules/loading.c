@@ -47,7 +47,7 @@ static const char *end(int e, struct weir_rules *rules, const struct weir_error 
     return last.told;
 }
 
-const char *loading_told(struct text yaml)
+const char *loading_told(struct weir_text yaml)
 {
     struct weir_rules_options options = listening();
     struct weir_error error;
@@ -96,7 +96,7 @@ static void require_good(int e, struct problems *problems)
     }
 }
 
-char *loading_show(struct text yaml)
+char *loading_show(struct weir_text yaml)
 {
     struct problems problems = quiet();
     struct config config = {0};

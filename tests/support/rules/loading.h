@@ -21,7 +21,7 @@ void loading_message(void *arg, const struct weir_rules_message *message);
 
 /* Return the messages of weir_rules_open_text() for a text; "" if there are none. Valid until the
  * next call. */
-const char *loading_told(struct text yaml);
+const char *loading_told(struct weir_text yaml);
 const char *loading_told_of(const char *yaml);
 
 /* The same for a file or folder. */
@@ -29,7 +29,7 @@ const char *loading_told_file(const char *path);
 
 /* Return what `weir config show` prints for a text, to be freed. The test fails if the text has
  * errors. */
-char *loading_show(struct text yaml);
+char *loading_show(struct weir_text yaml);
 char *loading_show_of(const char *yaml);
 char *loading_show_file(const char *path);
 

@@ -23,7 +23,7 @@ static void put_line(struct connection *c, enum operation operation, int e, cons
                               answer_verdict_names[a->verdict], a->limit[0] != 0 ? a->limit : "-",
                               a->remaining, a->retry_after_ms, a->reservation[0] != 0 ? " " : "",
                               a->reservation);
-    buffer_put(&c->worker->replies, (struct text){line, (size_t)n});
+    buffer_put(&c->worker->replies, (struct weir_text){line, (size_t)n});
 }
 
 static void put_later(struct pending *p)
@@ -34,16 +34,16 @@ static void put_later(struct pending *p)
 
 /* ---- requests ---- */
 
-static struct text next_word(struct text *rest)
+static struct weir_text next_word(struct weir_text *rest)
 {
     const char *space = memchr(rest->at, ' ', rest->len);
     size_t len = space != NULL ? (size_t)(space - rest->at) : rest->len;
-    struct text word = {rest->at, len};
+    struct weir_text word = {rest->at, len};
     *rest = text_after(*rest, len + (space != NULL));
     return word;
 }
 
-static void put_number(struct text value, uint64_t *number)
+static void put_number(struct weir_text value, uint64_t *number)
 {
     char digits[24];
     (void)snprintf(digits, sizeof digits, "%.*s", (int)(value.len < 23 ? value.len : 23), value.at);
@@ -51,8 +51,8 @@ static void put_number(struct text value, uint64_t *number)
 }
 
 /* Returns false if the member is not known, or there are too many. */
-static bool read_member(const struct operation_row *row, struct text name, struct text value,
-                        struct ask *ask)
+static bool read_member(const struct operation_row *row, struct weir_text name,
+                        struct weir_text value, struct ask *ask)
 {
     unsigned i = 0;
     while (i < ASK_MEMBERS &&
@@ -82,7 +82,7 @@ static bool read_member(const struct operation_row *row, struct text name, struc
     return true;
 }
 
-static int read_line(struct text line, enum operation *operation, struct ask *ask,
+static int read_line(struct weir_text line, enum operation *operation, struct ask *ask,
                      struct weir_error *error)
 {
     *operation = operation_by_name(next_word(&line));
@@ -90,9 +90,9 @@ static int read_line(struct text line, enum operation *operation, struct ask *as
     ask_init(ask);
     bool good = *operation < OPERATIONS;
     while (good && line.len > 0) {
-        struct text word = next_word(&line);
+        struct weir_text word = next_word(&line);
         const char *is = memchr(word.at, '=', word.len);
-        struct text name = {word.at, is != NULL ? (size_t)(is - word.at) : word.len};
+        struct weir_text name = {word.at, is != NULL ? (size_t)(is - word.at) : word.len};
         good = is != NULL &&
                read_member(&operation_rows[*operation], name, text_after(word, name.len + 1), ask);
     }
@@ -100,7 +100,7 @@ static int read_line(struct text line, enum operation *operation, struct ask *as
     return good ? 0 : WEIR_EINVAL;
 }
 
-static void answer_line(struct connection *c, struct text line)
+static void answer_line(struct connection *c, struct weir_text line)
 {
     struct worker *w = c->worker;
     struct asker asker = {.server = w->server,
@@ -121,7 +121,7 @@ static void answer_line(struct connection *c, struct text line)
     }
 }
 
-static int64_t consume(struct connection *c, struct text input)
+static int64_t consume(struct connection *c, struct weir_text input)
 {
     int64_t used = 0;
     while (connection_takes(c)) {
@@ -130,7 +130,7 @@ static int64_t consume(struct connection *c, struct text input)
             return input.len > LINE_MAX_BYTES ? CONNECTION_CLOSE : used;
         }
         size_t len = (size_t)(end - input.at);
-        answer_line(c, (struct text){input.at, len});
+        answer_line(c, (struct weir_text){input.at, len});
         used += (int64_t)len + 1;
         input = text_after(input, len + 1);
     }

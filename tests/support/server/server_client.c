@@ -343,7 +343,7 @@ const char *server_ask_array(struct server_client *c, const char *const *argv)
     for (size_t i = 0; i < n; i++) {
         resp_put_bulk(&bytes, text_of(argv[i]));
     }
-    struct text text = buffer_text(&bytes);
+    struct weir_text text = buffer_text(&bytes);
     bool sent = server_send(c, text.at, text.len);
     buffer_finish(&bytes);
     return sent ? server_reply(c) : "reset";

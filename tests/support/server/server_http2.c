@@ -70,7 +70,8 @@ bool http2_begin_secret_call(struct server_client *c, unsigned stream, const cha
     return server_send(c, frame, (size_t)(put_call(frame, stream, path, secret) - frame));
 }
 
-bool http2_call(struct server_client *c, unsigned stream, const char *path, struct text message)
+bool http2_call(struct server_client *c, unsigned stream, const char *path,
+                struct weir_text message)
 {
     char frames[16384];
     if (message.len > sizeof frames - 512) {
@@ -141,7 +142,7 @@ bool http2_receive(struct server_client *c, struct http2_frame *frame)
     return frame->len <= sizeof frame->payload && receive_all(c, frame->payload, frame->len);
 }
 
-struct text http2_batch(unsigned checks)
+struct weir_text http2_batch(unsigned checks)
 {
     static const char check[] = /* field 1, a message: its max_wait_ms is the largest number */
         {1 << 3 | 2, 11, (ASK_MAX_WAIT + 1) << 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1};
@@ -149,5 +150,5 @@ struct text http2_batch(unsigned checks)
     for (unsigned i = 0; i < sizeof message / sizeof check; i++) {
         memcpy(message + i * sizeof check, check, sizeof check);
     }
-    return (struct text){message, checks * sizeof check};
+    return (struct weir_text){message, checks * sizeof check};
 }

@@ -28,7 +28,8 @@ struct http2_frame {
 bool http2_begin(struct server_client *c, unsigned window);
 
 /* Begins a call, with one message. Returns false if the server has closed the connection. */
-bool http2_call(struct server_client *c, unsigned stream, const char *path, struct text message);
+bool http2_call(struct server_client *c, unsigned stream, const char *path,
+                struct weir_text message);
 
 /* The same with a message of so many bytes, more than 16 KB, all in a field that no message has. */
 bool http2_call_padded(struct server_client *c, unsigned stream, const char *path, unsigned bytes);
@@ -51,6 +52,6 @@ bool http2_receive(struct server_client *c, struct http2_frame *frame);
 
 /* Returns a message of Limiter/Batch with so many malformed checks, at most 1000, of 13 bytes. The server
  * answers each with more than 66 bytes. */
-struct text http2_batch(unsigned checks);
+struct weir_text http2_batch(unsigned checks);
 
 #endif

@@ -55,7 +55,7 @@ static int open_tcp(const char *host, unsigned port)
     return fd;
 }
 
-static void on_connect(void *arg, struct client_link *link, struct text host, unsigned port)
+static void on_connect(void *arg, struct client_link *link, struct weir_text host, unsigned port)
 {
     struct loop_link *at = find(arg, NULL);
     char name[256];
@@ -128,7 +128,7 @@ void loop_stop(struct client_loop *l)
 
 static void write_out(struct loop_link *at)
 {
-    struct text out;
+    struct weir_text out;
     while ((out = client_outgoing(at->link)).len > 0) {
         ssize_t n = send(at->fd, out.at, out.len, MSG_NOSIGNAL);
         if (n < 0) {
@@ -148,7 +148,7 @@ static void read_in(struct loop_link *at)
     static char bytes[1 << 16];
     ssize_t n = read(at->fd, bytes, sizeof bytes);
     if (n > 0) {
-        (void)client_received(at->link, (struct text){bytes, (size_t)n}, loop_now());
+        (void)client_received(at->link, (struct weir_text){bytes, (size_t)n}, loop_now());
     } else if (n == 0 || errno != EAGAIN) {
         end(at);
     }

@@ -23,7 +23,7 @@ struct client_loop {
     struct client_options options;
     struct store_url url;
     struct client_metrics metrics;
-    struct text password;
+    struct weir_text password;
     struct loop_link links[LOOP_LINKS];
 };
 

@@ -25,7 +25,7 @@ static struct world_socket *socket_of(struct client_world *w, struct client_link
 }
 
 /* A new link to the same host and port takes over the socket of a link that was freed. */
-static void take_over(struct client_world *w, struct client_link *link, struct text host,
+static void take_over(struct client_world *w, struct client_link *link, struct weir_text host,
                       unsigned port)
 {
     for (unsigned i = 0; i < w->count; i++) {
@@ -41,7 +41,7 @@ static void take_over(struct client_world *w, struct client_link *link, struct t
     }
 }
 
-static void on_connect(void *arg, struct client_link *link, struct text host, unsigned port)
+static void on_connect(void *arg, struct client_link *link, struct weir_text host, unsigned port)
 {
     take_over(arg, link, host, port);
     struct world_socket *s = socket_of(arg, link);
@@ -200,7 +200,7 @@ void world_greet(struct client_world *w, unsigned i)
     world_pass_over(w, i, 1);
 }
 
-bool world_say_bytes(struct client_world *w, unsigned i, struct text bytes)
+bool world_say_bytes(struct client_world *w, unsigned i, struct weir_text bytes)
 {
     assert(w->sockets[i].state == WORLD_UP);
     bool open = client_received(w->sockets[i].link, bytes, w->now);
@@ -228,7 +228,7 @@ void world_down(struct client_world *w, unsigned i)
 void world_flush(struct client_world *w, unsigned i)
 {
     struct world_socket *s = &w->sockets[i];
-    struct text out;
+    struct weir_text out;
     s->woken = false;
     while (s->state == WORLD_UP && (out = client_outgoing(s->link)).len > 0) {
         buffer_put(&s->sent, out);
@@ -256,7 +256,7 @@ const char *world_heard(struct client_world *w, unsigned i)
         return line;
     }
     for (unsigned k = 0; k < request.argc && at < sizeof line - 300; k++) {
-        struct text word = request.argv[k];
+        struct weir_text word = request.argv[k];
         word.len = word.len > 32 ? 8 : word.len;
         at += (size_t)snprintf(line + at, sizeof line - at, k > 0 ? " %.*s" : "%.*s",
                                TEXT_ARGS(word));

@@ -36,7 +36,7 @@ struct client_world {
     struct client_options options;
     struct store_url url;
     struct client_metrics metrics;
-    struct text password;
+    struct weir_text password;
     uint64_t now;
     struct world_socket sockets[WORLD_SOCKETS];
     unsigned count;
@@ -77,7 +77,7 @@ void world_greet(struct client_world *w, unsigned i);
 #define WORLD_PROBE_OF_K WORLD_PROBE "1 k"
 void world_up(struct client_world *w, unsigned i);
 bool world_say(struct client_world *w, unsigned i, const char *bytes);
-bool world_say_bytes(struct client_world *w, unsigned i, struct text bytes);
+bool world_say_bytes(struct client_world *w, unsigned i, struct weir_text bytes);
 void world_down(struct client_world *w, unsigned i);
 /* Moves the bytes that the client has to send into `sent`. */
 void world_flush(struct client_world *w, unsigned i);

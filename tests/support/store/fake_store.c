@@ -74,7 +74,7 @@ static void serve(const struct fake_store *s, struct fake_connection *c)
     char bytes[65536];
     ssize_t n = read(c->fd, bytes, sizeof bytes);
     if (n > 0) {
-        buffer_put(&c->in, (struct text){bytes, (size_t)n});
+        buffer_put(&c->in, (struct weir_text){bytes, (size_t)n});
     }
     if (n <= 0 || !answer(s, c)) {
         end(c);

@@ -12,7 +12,7 @@
 #include "support/store/store_run.h"
 
 #define BEGIN_US UINT64_C(1786400000000000)
-#define NO_SHARD ((struct text){NULL, 0})
+#define NO_SHARD ((struct weir_text){NULL, 0})
 #define THE_KEY TEXT("alice")
 
 /* ---- start and end ---- */

@@ -31,7 +31,7 @@ static inline uint64_t node_keys_deny_many(struct node_keys *keys, uint64_t n, u
     struct weir_answer a = {.verdict = WEIR_DENY, .retry_after_ns = WEIR_SECOND};
     uint64_t found = 0;
     for (uint64_t i = 0; i < n; i++) {
-        struct text name = {(const char *)&i, sizeof i};
+        struct weir_text name = {(const char *)&i, sizeof i};
         struct hash hash = node_key_hash(keys, PART(&exact, name, 1));
         node_keys_note(keys, hash, 1, &a, WEIR_SECOND, now_ns);
         found += node_keys_deny(keys, hash, &params, 1, now_ns, &a);

@@ -138,7 +138,7 @@ void redis_node_secure(struct redis_node *n, const struct certificates *certific
     redis_node_option(n, "yes");
 }
 
-void redis_node_file(const struct redis_node *n, const char *name, struct text text)
+void redis_node_file(const struct redis_node *n, const char *name, struct weir_text text)
 {
     char path[128];
     (void)snprintf(path, sizeof path, "%s/%s", n->folder, name);
@@ -336,7 +336,7 @@ static bool read_more(struct exchange *x)
 static bool read_line(struct exchange *x, char *line, size_t size)
 {
     for (;;) {
-        struct text t = buffer_text(&x->in);
+        struct weir_text t = buffer_text(&x->in);
         const char *end = memchr(t.at, '\n', t.len);
         if (end != NULL && end > t.at && (size_t)(end - t.at) <= size) {
             size_t len = (size_t)(end - t.at) - 1;
@@ -358,7 +358,7 @@ static bool read_bytes(struct exchange *x, size_t len)
             return false;
         }
     }
-    buffer_put(x->out, (struct text){buffer_text(&x->in).at, len});
+    buffer_put(x->out, (struct weir_text){buffer_text(&x->in).at, len});
     buffer_take(&x->in, len + 2);
     return true;
 }
@@ -397,7 +397,7 @@ static bool send_command(int fd, const char *const *args, size_t count)
     for (size_t i = 0; i < count; i++) {
         resp_put_bulk(&b, text_of(args[i]));
     }
-    struct text t = buffer_text(&b);
+    struct weir_text t = buffer_text(&b);
     bool sent = !b.full && send(fd, t.at, t.len, MSG_NOSIGNAL) == (ssize_t)t.len;
     buffer_finish(&b);
     return sent;

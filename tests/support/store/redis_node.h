@@ -46,7 +46,7 @@ void redis_node_option(struct redis_node *n, const char *format, ...)
 void redis_node_secure(struct redis_node *n, const struct certificates *certificates,
                        const char *cert, bool ask);
 /* Writes a file into its folder. */
-void redis_node_file(const struct redis_node *n, const char *name, struct text text);
+void redis_node_file(const struct redis_node *n, const char *name, struct weir_text text);
 
 void redis_node_start(struct redis_node *n); /* does not wait */
 void redis_node_await(struct redis_node *n); /* waits until it answers */

@@ -186,7 +186,7 @@ static void write_sentinel(const struct redis_world *w, const struct redis_node 
                                  other->public_port, other->id);
         }
     }
-    redis_node_file(n, "sentinel.conf", (struct text){text, len});
+    redis_node_file(n, "sentinel.conf", (struct weir_text){text, len});
 }
 
 static bool follows(struct redis_node *n)
@@ -434,7 +434,7 @@ static void write_nodes(const struct redis_world *w, const struct redis_node *se
     }
     len += (size_t)snprintf(text + len, sizeof text - len, "vars currentEpoch %u lastVoteEpoch 0\n",
                             REDIS_PRIMARIES);
-    redis_node_file(self, "nodes.conf", (struct text){text, len});
+    redis_node_file(self, "nodes.conf", (struct weir_text){text, len});
 }
 
 static bool cluster_is_ok(struct redis_node *n)

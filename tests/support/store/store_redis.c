@@ -187,7 +187,7 @@ void store_redis_send(struct store_redis *r)
         die("put");
     }
     while (buffer_len(&r->out) > 0) {
-        struct text waits = buffer_text(&r->out);
+        struct weir_text waits = buffer_text(&r->out);
         ssize_t n = write(r->fd, waits.at, waits.len);
         if (n < 0) {
             die("write");

@@ -33,7 +33,7 @@ void store_run_call(const struct store_params *params, const char *name, const s
     };
     struct store_key head;
     assert_int_equal(store_key_head(TEXT("t"), TEXT("limit"), params, &head, NULL), 0);
-    store_key(&head, (struct text){NULL, 0}, text_of(name), &call->key);
+    store_key(&head, (struct weir_text){NULL, 0}, text_of(name), &call->key);
     call->verb = verbs[op->verb];
     call->part = (struct store_part){
         .params = params,

@@ -61,7 +61,7 @@ static inline struct store_limit *fake_limit(struct fake_limit *f, int algorithm
     return &f->limit;
 }
 
-#define NO_SHARD ((struct text){NULL, 0})
+#define NO_SHARD ((struct weir_text){NULL, 0})
 
 static inline struct weir_answer fake_ask(struct node_keys *y, struct store_limit *limit,
                                           const char *key, uint64_t cost, uint64_t now_ns)

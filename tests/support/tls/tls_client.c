@@ -70,7 +70,7 @@ static bool flush(struct tls_client *c)
 {
     bool good = true;
     while (good && buffer_len(&c->out) > 0) {
-        struct text text = buffer_text(&c->out);
+        struct weir_text text = buffer_text(&c->out);
         ssize_t n = send(c->fd, text.at, text.len, MSG_NOSIGNAL);
         good = n > 0;
         buffer_take(&c->out, n > 0 ? (size_t)n : 0);
@@ -78,7 +78,7 @@ static bool flush(struct tls_client *c)
     return good;
 }
 
-static bool unseal(struct tls_client *c, struct text cipher)
+static bool unseal(struct tls_client *c, struct weir_text cipher)
 {
     enum tls_result got = tls_receive(c->session, &cipher, &c->plain, &c->out, &c->error);
     c->ended = c->ended || got == TLS_ENDED;
@@ -89,7 +89,7 @@ bool tls_client_hear(struct tls_client *c)
 {
     char cipher[65536];
     ssize_t n = recv(c->fd, cipher, sizeof cipher, 0);
-    return n > 0 && unseal(c, (struct text){cipher, (size_t)n});
+    return n > 0 && unseal(c, (struct weir_text){cipher, (size_t)n});
 }
 
 bool tls_client_shake(struct tls_client *c)
@@ -101,7 +101,7 @@ bool tls_client_shake(struct tls_client *c)
     return good;
 }
 
-bool tls_client_say(struct tls_client *c, struct text text)
+bool tls_client_say(struct tls_client *c, struct weir_text text)
 {
     while (text.len > 0) {
         if (tls_send(c->session, &text, &c->out, &c->error) != TLS_OK || !flush(c)) {
@@ -130,7 +130,7 @@ bool tls_client_await_bytes(struct tls_client *c, size_t n)
 bool tls_client_await(struct tls_client *c, const char *text)
 {
     for (;;) {
-        struct text heard = buffer_text(&c->plain);
+        struct weir_text heard = buffer_text(&c->plain);
         if (memmem(heard.at, heard.len, text, strlen(text)) != NULL) {
             return true;
         }
@@ -147,8 +147,8 @@ const char *tls_client_ask(struct tls_client *c, const char *words)
     size_t n = server_pack(words, bytes, sizeof bytes);
     reply[0] = 0;
     buffer_take(&c->plain, buffer_len(&c->plain));
-    if (tls_client_say(c, (struct text){bytes, n}) && tls_client_await(c, "\r\n")) {
-        struct text heard = buffer_text(&c->plain);
+    if (tls_client_say(c, (struct weir_text){bytes, n}) && tls_client_await(c, "\r\n")) {
+        struct weir_text heard = buffer_text(&c->plain);
         (void)snprintf(reply, sizeof reply, "%.*s", TEXT_ARGS(heard));
     }
     return reply;

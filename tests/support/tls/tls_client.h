@@ -27,7 +27,7 @@ bool tls_client_shake(struct tls_client *c);
 void tls_client_close(struct tls_client *c);
 
 /* Encrypts and sends a text. Returns false if the server has closed the connection. */
-bool tls_client_say(struct tls_client *c, struct text text);
+bool tls_client_say(struct tls_client *c, struct weir_text text);
 bool tls_client_end(struct tls_client *c); /* sends close_notify */
 
 /* Receives once, for at most a minute. Returns false if the connection has ended or failed. */

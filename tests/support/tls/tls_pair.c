@@ -29,7 +29,7 @@ void tls_pair_close(struct tls_pair *p)
     }
 }
 
-static void receive(struct tls_pair_end *e, struct text *cipher)
+static void receive(struct tls_pair_end *e, struct weir_text *cipher)
 {
     e->result = tls_receive(e->session, cipher, &e->plain, &e->out, &e->error);
 }
@@ -39,7 +39,7 @@ static bool carry(struct tls_pair *p, int to)
 {
     struct tls_pair_end *e = &p->end[to];
     struct buffer *from = &p->end[1 - to].out;
-    struct text cipher = buffer_text(from);
+    struct weir_text cipher = buffer_text(from);
     cipher.len = cipher.len < p->piece ? cipher.len : p->piece;
     if (cipher.len == 0 || e->result != TLS_OK) {
         return false;
@@ -52,7 +52,7 @@ static bool carry(struct tls_pair *p, int to)
 
 void tls_pair_run(struct tls_pair *p)
 {
-    struct text none = TEXT("");
+    struct weir_text none = TEXT("");
     if (!tls_is_up(p->end[PAIR_CLIENT].session) && p->end[PAIR_CLIENT].result == TLS_OK) {
         receive(&p->end[PAIR_CLIENT], &none);
     }
@@ -65,15 +65,15 @@ void tls_pair_run(struct tls_pair *p)
 void tls_pair_say(struct tls_pair *p, int from, const char *text)
 {
     struct tls_pair_end *e = &p->end[from];
-    struct text plain = text_of(text);
+    struct weir_text plain = text_of(text);
     assert_int_equal(tls_send(e->session, &plain, &e->out, &e->error), TLS_OK);
     assert_int_equal(plain.len, 0);
 }
 
-struct text tls_pair_heard(struct tls_pair *p, int at)
+struct weir_text tls_pair_heard(struct tls_pair *p, int at)
 {
     struct buffer *b = &p->end[at].plain;
-    struct text heard = buffer_text(b);
+    struct weir_text heard = buffer_text(b);
     buffer_take(b, heard.len);
     return heard;
 }

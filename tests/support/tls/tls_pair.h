@@ -34,6 +34,6 @@ void tls_pair_run(struct tls_pair *p);
 void tls_pair_say(struct tls_pair *p, int from, const char *text);
 
 /* Returns and takes all that an end has received. Valid until the next call for this end. */
-struct text tls_pair_heard(struct tls_pair *p, int at);
+struct weir_text tls_pair_heard(struct tls_pair *p, int at);
 
 #endif

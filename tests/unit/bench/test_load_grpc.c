@@ -32,7 +32,7 @@ static void a_call_refers_to_the_fields_of_the_opening(void **state)
 {
     static const char head[] = "\0\0\6\1\4\0\0\0\7"; /* HEADERS: six fields of a byte each */
     static const char data[] = "\0\0\x17\0\1\0\0\0\7\0\0\0\0\x12\x12\x10key:000000000042";
-    struct text opening = {request.opening, request.opening_len};
+    struct weir_text opening = {request.opening, request.opening_len};
     assert_true(text_starts(opening, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
     assert_non_null(memmem(opening.at, opening.len, "key:999999999999", LOAD_KEY_BYTES));
     load_connection_put(&connection, &request, 0, 1);
@@ -63,7 +63,7 @@ static void what_is_not_a_message_is_refused(void **state)
 #define ANSWER(stream, verdict) "\0\0\7\0\0\0\0\0" stream "\0\0\0\0\2\x08" verdict
 #define TRAILERS(stream, status) "\0\0\xf\1\5\0\0\0" stream "\0\xbgrpc-status\1" status
 #define RESET(stream, code) "\0\0\4\3\0\0\0\0" stream "\0\0\0" code
-#define INPUT(literal) ((struct text){(literal), sizeof(literal) - 1})
+#define INPUT(literal) ((struct weir_text){(literal), sizeof(literal) - 1})
 
 static void put_calls(unsigned n)
 {
@@ -73,7 +73,7 @@ static void put_calls(unsigned n)
 }
 
 /* Reads all frames of the input. Returns the last call that has ended. */
-static struct load_ended read_all(struct text input)
+static struct load_ended read_all(struct weir_text input)
 {
     struct load_ended last = {.due_ns = 0};
     while (input.len > 0) {
@@ -128,7 +128,7 @@ static void a_frame_is_read_when_all_of_it_is_there(void **state)
     struct load_ended ended;
     put_calls(1);
     for (size_t n = 0; n < sizeof bytes - 1; n++) {
-        assert_int_equal(load_grpc_read(&connection, (struct text){bytes, n}, &ended), 0);
+        assert_int_equal(load_grpc_read(&connection, (struct weir_text){bytes, n}, &ended), 0);
     }
     assert_int_equal(load_grpc_read(&connection, INPUT(bytes), &ended), sizeof bytes - 1);
     assert_int_equal(ended.due_ns, 100);
@@ -158,7 +158,7 @@ static void padding_is_skipped(void **state)
 
 static void what_is_not_a_frame_is_refused(void **state)
 {
-    static const struct text wrong[] = {
+    static const struct weir_text wrong[] = {
         INPUT("-ERR unknown command\r\n"), /* too long */
         INPUT("\0\0\1\0\x8\0\0\0\3\5"),    /* more padding than bytes */
         INPUT("\0\0\0\0\x8\0\0\0\3"),      /* no length of the padding */

@@ -138,7 +138,7 @@ static void a_reply_is_known_when_all_of_it_is_there(void **state)
         enum load_verdict verdict;
         int64_t len = snprintf(bytes, sizeof bytes, "%s%s", row->bytes, row->bytes) / 2;
         for (int64_t n = 0; n < len; n++) {
-            struct text part = {bytes, (size_t)n};
+            struct weir_text part = {bytes, (size_t)n};
             assert_int_equal(load_read_reply(row->wire, part, &verdict), 0);
         }
         assert_int_equal(load_read_reply(row->wire, text_of(bytes), &verdict), len);

@@ -8,7 +8,7 @@
 
 #include "cli/grid.h"
 
-static void assert_safe(struct text text, bool lines, const char *expected)
+static void assert_safe(struct weir_text text, bool lines, const char *expected)
 {
     struct buffer b;
     buffer_init(&b, 4096);
@@ -82,8 +82,8 @@ static void a_cell_that_is_too_long_is_cut_unless_it_is_the_last(void **state)
     memset(key, 1, sizeof key);
     grid_init(&g, two, 2);
     buffer_init(&b, 1 << 16);
-    grid_put(&g, (struct text){key, sizeof key});
-    grid_put(&g, (struct text){key, sizeof key});
+    grid_put(&g, (struct weir_text){key, sizeof key});
+    grid_put(&g, (struct weir_text){key, sizeof key});
     grid_print(&g, &b, 0, 0);
     assert_int_equal(buffer_len(&b), 64 + strlen("  KEY\n") + 64 + 2 + 4 * sizeof key + 1);
     buffer_finish(&b);

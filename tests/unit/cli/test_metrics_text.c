@@ -9,7 +9,7 @@
 
 #include "cli/top/metrics_text.h"
 
-static void assert_text(struct text found, const char *expected)
+static void assert_text(struct weir_text found, const char *expected)
 {
     assert_int_equal(found.len, strlen(expected));
     assert_memory_equal(found.at, expected, found.len);
@@ -17,10 +17,10 @@ static void assert_text(struct text found, const char *expected)
 
 static void samples_are_read_and_comments_passed_over(void **state)
 {
-    struct text rest = TEXT("# HELP a_total what\n# TYPE a_total counter\na_total 3\n\n"
-                            "b{x=\"1\",y=\"two \\\"}\\\\\"} 1.5e3 1700000000000\nc +Inf");
-    struct metric m;
-    struct text value;
+    struct weir_text rest = TEXT("# HELP a_total what\n# TYPE a_total counter\na_total 3\n\n"
+                                 "b{x=\"1\",y=\"two \\\"}\\\\\"} 1.5e3 1700000000000\nc +Inf");
+    struct metric_sample m;
+    struct weir_text value;
     assert_true(metric_next(&rest, &m));
     assert_text(m.name, "a_total");
     assert_int_equal(m.labels.len, 0);
@@ -44,14 +44,14 @@ static void what_cannot_be_read_is_passed_over(void **state)
                                         "a{x=\"", "a{x=\"1\"}",  "a b",  "a NaN", " 1",
                                         "a{x} ",  "a{x=1,y=} x", "{} 1", "a 1e",  "#"};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        struct text rest = text_of(texts[i]);
-        struct metric m;
+        struct weir_text rest = text_of(texts[i]);
+        struct metric_sample m;
         assert_false(metric_next(&rest, &m));
         assert_int_equal(rest.len, 0);
     }
-    struct text rest = TEXT("a{x=1,\"} 2\n");
-    struct metric m = {.labels = TEXT("x=\"never closed\\\"")};
-    struct text value;
+    struct weir_text rest = TEXT("a{x=1,\"} 2\n");
+    struct metric_sample m = {.labels = TEXT("x=\"never closed\\\"")};
+    struct weir_text value;
     assert_false(metric_next(&rest, &m)); /* the quote is never closed */
     m.labels = TEXT("x=\"never closed\\\"");
     assert_false(metric_label(&m, "x", &value));

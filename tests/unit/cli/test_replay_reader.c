@@ -12,9 +12,10 @@
 
 /* ---- lines ---- */
 
-static void expect_line(struct replay_reader *r, struct text *rest, bool end, const char *expected)
+static void expect_line(struct replay_reader *r, struct weir_text *rest, bool end,
+                        const char *expected)
 {
-    struct text line;
+    struct weir_text line;
     size_t used;
     assert_int_equal(replay_reader_next(r, *rest, end, &used, &line), REPLAY_LINE);
     assert_int_equal(line.len, strlen(expected));
@@ -22,9 +23,9 @@ static void expect_line(struct replay_reader *r, struct text *rest, bool end, co
     *rest = text_after(*rest, used);
 }
 
-static void expect_more(struct replay_reader *r, struct text rest, bool end)
+static void expect_more(struct replay_reader *r, struct weir_text rest, bool end)
 {
-    struct text line;
+    struct weir_text line;
     size_t used = 1;
     assert_int_equal(replay_reader_next(r, rest, end, &used, &line), REPLAY_MORE);
     assert_int_equal(used, 0);
@@ -33,7 +34,7 @@ static void expect_more(struct replay_reader *r, struct text rest, bool end)
 static void lines_end_with_lf_or_crlf_or_the_input(void **state)
 {
     struct replay_reader r = {0};
-    struct text rest = TEXT("3\n10\r\n\n\r\nx\ry\nlast\r");
+    struct weir_text rest = TEXT("3\n10\r\n\n\r\nx\ry\nlast\r");
     expect_line(&r, &rest, false, "3");
     expect_line(&r, &rest, false, "10");
     expect_line(&r, &rest, false, "");
@@ -50,7 +51,7 @@ static void an_empty_input_has_no_line(void **state)
     struct replay_reader r = {0};
     expect_more(&r, TEXT(""), false);
     expect_more(&r, TEXT(""), true);
-    expect_more(&r, (struct text){NULL, 0}, true);
+    expect_more(&r, (struct weir_text){NULL, 0}, true);
     assert_int_equal(r.line, 0);
 }
 
@@ -62,15 +63,15 @@ static int outcome_of(size_t len, const char *end, size_t piece)
     memset(bytes, 'a', len);
     memcpy(bytes + len, end, strlen(end));
     struct replay_reader r = {0};
-    struct text line;
+    struct weir_text line;
     size_t begin = 0;
     size_t have = 0;
     int outcome;
     do {
         size_t used;
         have = have + piece < all ? have + piece : all;
-        outcome = replay_reader_next(&r, (struct text){bytes + begin, have - begin}, have == all,
-                                     &used, &line);
+        outcome = replay_reader_next(&r, (struct weir_text){bytes + begin, have - begin},
+                                     have == all, &used, &line);
         begin += used;
         assert_true(have - begin <= REPLAY_LINE_MAX + 2 + piece);
     } while (outcome == REPLAY_MORE && have < all);
@@ -98,10 +99,10 @@ static void the_line_after_one_that_is_too_long_is_read(void **state)
 {
     struct replay_reader r = {0};
     static char bytes[REPLAY_LINE_MAX + 10];
-    struct text line;
+    struct weir_text line;
     size_t used;
     memset(bytes, 'x', sizeof bytes);
-    struct text rest = {bytes, sizeof bytes};
+    struct weir_text rest = {bytes, sizeof bytes};
     assert_int_equal(replay_reader_next(&r, rest, false, &used, &line), REPLAY_MORE);
     assert_int_equal(used, sizeof bytes);
     rest = TEXT("y\nz\n");
@@ -138,7 +139,7 @@ static void a_client_is_any_bytes_but_blanks(void **state)
 {
     struct replay_request q;
     struct weir_error error;
-    struct text line = TEXT("request \0\xff\r\"\\ 1");
+    struct weir_text line = TEXT("request \0\xff\r\"\\ 1");
     assert_int_equal(replay_request_parse(line, &q, &error), 0);
     assert_true(text_equal(q.client, TEXT("\0\xff\r\"\\")));
 }
@@ -152,7 +153,7 @@ static void times_are_all_64_bit_integers(void **state)
     assert_int_equal(parse("request a 1 18446744073709551615").cost, UINT64_MAX);
 }
 
-static void expect_bad(struct text line, const char *expected)
+static void expect_bad(struct weir_text line, const char *expected)
 {
     struct replay_request q;
     struct weir_error error = {0, ""};
@@ -197,7 +198,7 @@ static void what_was_found_cannot_play_with_the_terminal(void **state)
     memset(wild, 0xff, sizeof wild);
     struct replay_request q;
     struct weir_error error;
-    assert_int_equal(replay_request_parse((struct text){wild, sizeof wild}, &q, &error),
+    assert_int_equal(replay_request_parse((struct weir_text){wild, sizeof wild}, &q, &error),
                      WEIR_EINVAL);
     assert_non_null(strstr(error.text, "\\xff'..., expected 'request CLIENT TIMESTAMP'"));
 }
@@ -208,7 +209,7 @@ static void a_client_has_at_most_4096_bytes(void **state)
     struct replay_request q;
     struct weir_error error;
     int n = snprintf(line, sizeof line, "request %0*d 7", WEIR_KEY_MAX, 0);
-    assert_int_equal(replay_request_parse((struct text){line, n}, &q, &error), 0);
+    assert_int_equal(replay_request_parse((struct weir_text){line, n}, &q, &error), 0);
     assert_int_equal(q.client.len, WEIR_KEY_MAX);
     snprintf(line, sizeof line, "request %0*d 7", WEIR_KEY_MAX + 1, 0);
     expect_bad(text_of(line), "found a client of 4097 bytes, expected at most 4096");

@@ -72,7 +72,7 @@ static const struct weir_rules_attribute *find(const char *name)
     return NULL;
 }
 
-static void expect_attribute(const char *name, struct text value)
+static void expect_attribute(const char *name, struct weir_text value)
 {
     const struct weir_rules_attribute *a = find(name);
     assert_int_equal(a->value_len, value.len);

@@ -128,7 +128,7 @@ static void durations_come_from_the_metrics(void **state)
         "weir_other{listener=\"grpc\",le=\"1\"} 9\n";
     struct top_sample one = before();
     struct top_sample two = now();
-    top_sample_read_metrics(&two, (struct text){metrics, sizeof metrics - 1});
+    top_sample_read_metrics(&two, (struct weir_text){metrics, sizeof metrics - 1});
     json_t *r = top_report(&one, &two);
     const json_t *latency = json_object_get(r, "latency_seconds");
     assert_int_equal(json_object_size(latency), 2);

@@ -85,11 +85,11 @@ static void a_text_is_copied_and_terminated_behind_its_length(void **state)
 {
     struct arena arena = ARENA_INIT;
     char from[] = "abc\0def";
-    struct text copy = arena_text(&arena, (struct text){from, 7});
+    struct weir_text copy = arena_text(&arena, (struct weir_text){from, 7});
     memset(from, 'x', sizeof from);
     assert_int_equal(copy.len, 7);
     assert_memory_equal(copy.at, "abc\0def", 8);
-    struct text none = arena_text(&arena, (struct text){NULL, 0});
+    struct weir_text none = arena_text(&arena, (struct weir_text){NULL, 0});
     assert_non_null(none.at);
     assert_int_equal(none.at[0], 0);
     arena_finish(&arena);

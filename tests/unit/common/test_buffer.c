@@ -112,7 +112,7 @@ static void taking_makes_room_again(void **state)
     for (size_t i = 0; i < 1000; i++) {
         expected[i] = (char)('a' + i % 26);
     }
-    buffer_put(&b, (struct text){expected, 1000});
+    buffer_put(&b, (struct weir_text){expected, 1000});
     for (size_t i = 0; i < 5000; i++) {
         assert_int_equal(buffer_text(&b).at[0], 'a' + (int)(i % 26));
         buffer_take(&b, 1);
@@ -194,11 +194,11 @@ static void any_order_of_puts_and_takes_keeps_every_byte(void **state)
             buffer_take(&b, n);
         } else if (n <= MOST - len) {
             memset(model + len, i, n);
-            buffer_put(&b, (struct text){model + len, n});
+            buffer_put(&b, (struct weir_text){model + len, n});
             len += n;
         }
         assert_false(b.full);
-        assert_true(text_equal(buffer_text(&b), (struct text){model, len}));
+        assert_true(text_equal(buffer_text(&b), (struct weir_text){model, len}));
     }
     buffer_finish(&b);
 }

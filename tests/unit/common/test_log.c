@@ -181,7 +181,7 @@ static void a_long_value_is_cut_and_marked(void **state)
     static char many[20000];
     memset(many, 'x', sizeof many);
     begin(LOG_AS_JSON, LOG_KEYS_CUT);
-    LOG(LEVEL_INFO, "said", LOG_TEXT("v", ((struct text){many, sizeof many})));
+    LOG(LEVEL_INFO, "said", LOG_TEXT("v", ((struct weir_text){many, sizeof many})));
     json_t *json = the_json();
     const char *v = json_string_value(json_object_get(json, "v"));
     assert_int_equal(strlen(v), LOG_VALUE_BYTES + 3);
@@ -195,7 +195,7 @@ static void a_field_for_which_a_line_has_no_room_is_left_out_and_counted(void **
 {
     static char many[LOG_VALUE_BYTES];
     memset(many, '\x01', sizeof many);
-    struct text big = {many, sizeof many};
+    struct weir_text big = {many, sizeof many};
     for (enum log_format format = LOG_AS_TEXT; format <= LOG_AS_JSON; format++) {
         begin(format, LOG_KEYS_CUT);
         LOG(LEVEL_INFO, "said", LOG_TEXT("a", big), LOG_TEXT("b", big), LOG_TEXT("c", big),
@@ -371,7 +371,7 @@ static void lines_of_several_threads_never_mix(void **state)
 }
 
 /* What a reader of the JSON gets: each byte that is no character replaced. */
-static size_t repaired(struct text text, char *out)
+static size_t repaired(struct weir_text text, char *out)
 {
     size_t len = 0;
     while (text.len > 0) {
@@ -395,7 +395,7 @@ static void any_bytes_make_exactly_one_line_that_reads_back(void **state)
         for (size_t i = 0; i < len; i++) {
             bytes[i] = rand() % 2 ? pieces[(size_t)rand() % sizeof pieces] : (char)rand();
         }
-        struct text text = {bytes, len};
+        struct weir_text text = {bytes, len};
         expect_json(LOG_TEXT("v", text), whole, repaired(text, whole));
         begin(LOG_AS_TEXT, LOG_KEYS_CUT);
         LOG(LEVEL_INFO, "said", LOG_TEXT("v", text), LOG_KEY("k", text), LOG_COUNT("end", 1));
@@ -403,6 +403,27 @@ static void any_bytes_make_exactly_one_line_that_reads_back(void **state)
         assert_true(strncmp(line, "info said v=", 12) == 0);
         assert_string_equal(line + strlen(line) - 6, " end=1");
     }
+}
+
+static void a_line_that_is_written_once_is_due_once(void **state)
+{
+    uint64_t told = 0;
+    (void)state;
+    assert_true(log_once(&told));
+    assert_false(log_once(&told));
+    assert_false(log_once(&told));
+}
+
+static void a_line_about_a_state_is_due_again_after_as_many_looks_as_asked(void **state)
+{
+    unsigned pause = 0;
+    (void)state;
+    assert_false(log_again_after(2, &pause, false));
+    assert_true(log_again_after(2, &pause, true)); /* a look without news begins no pause */
+    assert_false(log_again_after(2, &pause, true));
+    assert_false(log_again_after(2, &pause, false)); /* ... and each one counts */
+    assert_false(log_again_after(2, &pause, false));
+    assert_true(log_again_after(2, &pause, true));
 }
 
 int main(void)
@@ -425,6 +446,8 @@ int main(void)
         cmocka_unit_test(a_limited_line_comes_once_in_a_second_with_the_count_of_the_others),
         cmocka_unit_test(a_place_may_ask_for_fewer_lines),
         cmocka_unit_test(a_limited_line_says_how_many_were_left_out),
+        cmocka_unit_test(a_line_that_is_written_once_is_due_once),
+        cmocka_unit_test(a_line_about_a_state_is_due_again_after_as_many_looks_as_asked),
         cmocka_unit_test(lines_of_several_threads_never_mix),
         cmocka_unit_test(any_bytes_make_exactly_one_line_that_reads_back),
     };

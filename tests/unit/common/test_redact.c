@@ -21,7 +21,7 @@ static int begin(void **state)
 static void expect(const char *from, const char *wanted)
 {
     char out[200];
-    struct text got = redact_write(&known, text_of(from), out, sizeof out - 1);
+    struct weir_text got = redact_write(&known, text_of(from), out, sizeof out - 1);
     out[got.len] = 0;
     assert_string_equal(out, wanted);
 }
@@ -91,7 +91,7 @@ static void a_secret_is_not_shown_in_part_where_the_text_is_cut(void **state)
 {
     char out[16];
     redact_learn(&known, TEXT("abcdefgh"));
-    struct text got = redact_write(&known, TEXT("0123456789abcdefgh"), out, 14);
+    struct weir_text got = redact_write(&known, TEXT("0123456789abcdefgh"), out, 14);
     assert_int_equal(got.len, 13);
     assert_memory_equal(out, "0123456789***", 13);
     got = redact_write(&known, TEXT("0123456789abcdefgh"), out, 12);
@@ -107,14 +107,16 @@ static void a_secret_in_a_long_text_is_not_shown(void **state)
     for (size_t before = 0; before < 5000; before++) {
         memset(text, '.', sizeof text);
         memcpy(text + before, "abcdefgh", 8);
-        struct text got = redact_write(&known, (struct text){text, sizeof text}, out, sizeof out);
+        struct weir_text got =
+            redact_write(&known, (struct weir_text){text, sizeof text}, out, sizeof out);
         assert_null(memchr(out, 'a', got.len));
         assert_true(got.len > 1000);
     }
     for (size_t i = 0; i + 8 < sizeof text; i += 8) { /* nothing else */
         memcpy(text + i, "abcdefgh", 8);
     }
-    struct text got = redact_write(&known, (struct text){text, sizeof text}, out, sizeof out);
+    struct weir_text got =
+        redact_write(&known, (struct weir_text){text, sizeof text}, out, sizeof out);
     assert_int_equal(got.len, 3);
 }
 
@@ -125,8 +127,9 @@ static void the_longest_secret_and_the_longest_text_fit(void **state)
     static char out[sizeof text];
     memset(secret, 's', sizeof secret);
     memset(text, 's', sizeof text);
-    redact_learn(&known, (struct text){secret, sizeof secret});
-    struct text got = redact_write(&known, (struct text){text, sizeof text}, out, sizeof out);
+    redact_learn(&known, (struct weir_text){secret, sizeof secret});
+    struct weir_text got =
+        redact_write(&known, (struct weir_text){text, sizeof text}, out, sizeof out);
     assert_int_equal(got.len, 3);
 }
 

@@ -29,7 +29,7 @@ static void calls_of_one_turn_wake_the_loop_once_and_go_out_together(void **stat
         assert_int_equal(world_call(w, &a[i], "k", 0), 0);
         assert_int_equal(w->sockets[0].wakes, wakes + 1);
     }
-    struct text out = client_outgoing(w->sockets[0].link);
+    struct weir_text out = client_outgoing(w->sockets[0].link);
     assert_true(out.len > 100 * 50);
     client_sent(w->sockets[0].link, out.len);
     assert_int_equal(client_outgoing(w->sockets[0].link).len, 0);
@@ -112,9 +112,9 @@ static void replies_may_be_cut_anywhere(void **state)
             for (size_t i = 0; i < 4; i++) {
                 send_call(&a[i], "k");
             }
-            world_say_bytes(w, 0, (struct text){bytes, cut});
-            world_say_bytes(w, 0, (struct text){bytes + cut, second - cut});
-            world_say_bytes(w, 0, (struct text){bytes + second, len - second});
+            world_say_bytes(w, 0, (struct weir_text){bytes, cut});
+            world_say_bytes(w, 0, (struct weir_text){bytes + cut, second - cut});
+            world_say_bytes(w, 0, (struct weir_text){bytes + second, len - second});
             assert_ended(&a[0], CLIENT_REPLIED);
             assert_int_equal(a[0].integer, 11);
             assert_ended(&a[1], CLIENT_REPLIED);
@@ -207,7 +207,7 @@ static void bytes_that_were_given_to_the_loop_count_as_sent(void **state)
     struct world_call never;
     world_greet(w, 0);
     assert_int_equal(world_call(w, &sent, "alice", 0), 0);
-    struct text out = client_outgoing(w->sockets[0].link);
+    struct weir_text out = client_outgoing(w->sockets[0].link);
     client_sent(w->sockets[0].link, out.len / 2); /* half of it was sent */
     assert_int_equal(world_call(w, &never, "bob", 0), 0);
     world_down(w, 0);

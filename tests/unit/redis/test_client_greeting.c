@@ -127,7 +127,7 @@ static void a_password_does_not_stay_in_memory(void **state)
     world_create(w);
     w->sockets[0].state = WORLD_UP;
     client_up(w->sockets[0].link, w->now);
-    struct text out = client_outgoing(w->sockets[0].link);
+    struct weir_text out = client_outgoing(w->sockets[0].link);
     assert_non_null(memmem(out.at, out.len, "secret", 6));
     client_sent(w->sockets[0].link, out.len);
     assert_null(memmem(out.at, out.len, "secret", 6));

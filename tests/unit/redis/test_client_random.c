@@ -142,7 +142,7 @@ static unsigned number_of(const struct peer *p)
 }
 
 /* Returns true if the slot is not, or no longer, at this node. */
-static bool redirected(struct peer *p, struct text key, unsigned id)
+static bool redirected(struct peer *p, struct weir_text key, unsigned id)
 {
     char line[64];
     bool here = number_of(p) == cluster.owner;
@@ -202,7 +202,7 @@ static void answer_probe(struct peer *p, const struct resp_request *request)
 
 static void serve(struct peer *p, const struct resp_request *request)
 {
-    struct text word = request->argv[0];
+    struct weir_text word = request->argv[0];
     if (text_is(word, "PING")) {
         say(p, p->mood != NULL && one_in(2) ? p->mood : "+PONG\r\n");
     } else if (text_is(word, "EVAL") && text_starts(request->argv[1], "return KEYS[1]")) {
@@ -263,9 +263,9 @@ static void change_mood(struct peer *p)
 
 static void send_some(struct world_socket *s, struct peer *p)
 {
-    struct text out = client_outgoing(s->link);
+    struct weir_text out = client_outgoing(s->link);
     size_t n = one_in(2) ? out.len : below(out.len + 1);
-    buffer_put(&p->in, (struct text){out.at, n});
+    buffer_put(&p->in, (struct weir_text){out.at, n});
     client_sent(s->link, n);
     p->blocked = n < out.len;
     s->woken = false;
@@ -273,12 +273,12 @@ static void send_some(struct world_socket *s, struct peer *p)
 
 static void answer_some(unsigned i, struct peer *p)
 {
-    struct text out = buffer_text(&p->out);
+    struct weir_text out = buffer_text(&p->out);
     out.len = one_in(2) ? out.len : below(out.len + 1);
     if (out.len > 0) {
         char *copy = malloc(out.len); /* so that a read beyond the end is noticed */
         memcpy(copy, out.at, out.len);
-        bool open = world_say_bytes(w, i, (struct text){copy, out.len});
+        bool open = world_say_bytes(w, i, (struct weir_text){copy, out.len});
         free(copy);
         if (open) {
             buffer_take(&p->out, out.len);

@@ -414,7 +414,7 @@ static void a_sentinel_that_names_a_unix_socket_is_not_believed(void **state)
     assert_int_equal(w->count, FIRST); /* no connection but those to the Sentinels */
 }
 
-static bool permits_port_1001(void *arg, struct text host, unsigned port)
+static bool permits_port_1001(void *arg, struct weir_text host, unsigned port)
 {
     ++*(unsigned *)arg;
     return text_is(host, "a") && port == 1001;

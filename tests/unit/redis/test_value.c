@@ -27,10 +27,10 @@ static void a_reply_is_whole_with_its_last_byte(void **state)
         for (size_t n = 0; n < len; n++) {
             char *copy = malloc(n > 0 ? n : 1);
             memcpy(copy, whole[i], n);
-            assert_int_equal(store_reply_read((struct text){copy, n}, &r), STORE_MORE);
+            assert_int_equal(store_reply_read((struct weir_text){copy, n}, &r), STORE_MORE);
             free(copy);
         }
-        assert_int_equal(store_reply_read((struct text){whole[i], len}, &r), STORE_REPLY);
+        assert_int_equal(store_reply_read((struct weir_text){whole[i], len}, &r), STORE_REPLY);
         assert_int_equal(r.whole.len, len);
     }
 }
@@ -60,7 +60,7 @@ static void invalid_replies_are_refused(void **state)
 
 static void values_are_read_one_after_the_other(void **state)
 {
-    struct text rest = TEXT(SLOTS);
+    struct weir_text rest = TEXT(SLOTS);
     assert_int_equal(value_array(&rest), 2);
     assert_int_equal(value_array(&rest), 3);
     assert_int_equal(value_integer(&rest), 0);

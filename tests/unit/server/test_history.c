@@ -40,7 +40,7 @@ static json_t *samples(void)
     return all;
 }
 
-static void append_event(void *arg, struct text event)
+static void append_event(void *arg, struct weir_text event)
 {
     json_t *one = json_loadb(event.at, event.len, 0, NULL);
     assert_non_null(one);
@@ -60,7 +60,7 @@ static void the_newest_900_samples_are_kept_in_order(void **state)
     char text[32];
     for (int i = 0; i < 1000; i++) {
         int n = snprintf(text, sizeof text, "{\"n\":%d}", i);
-        history_add(history, (struct text){text, (size_t)n});
+        history_add(history, (struct weir_text){text, (size_t)n});
     }
     json_t *all = samples();
     assert_int_equal(json_array_size(all), 900);
@@ -79,7 +79,7 @@ static void large_samples_are_fewer(void **state)
         int n = snprintf(text, size, "{\"n\":%d", i);
         text[n] = ' ';
         text[size - 1] = '}';
-        history_add(history, (struct text){text, size});
+        history_add(history, (struct weir_text){text, size});
     }
     json_t *all = samples();
     size_t count = json_array_size(all);
@@ -115,7 +115,7 @@ static void the_role_check_learns_kind_and_time_alone(void **state)
     struct buffer said;
     uint64_t last;
     buffer_init(&said, 1024);
-    buffer_put(&said, (struct text){"weir.yaml:3:5: found a\0two", 26});
+    buffer_put(&said, (struct weir_text){"weir.yaml:3:5: found a\0two", 26});
     history_note(history, HISTORY_RELOAD_FAILED, "hidden", &said);
     json_t *all = events(0, ROLE_CHECK, &last);
     const json_t *e = json_array_get(all, 0);
@@ -140,7 +140,7 @@ static void hostile_texts_stay_texts(void **state)
     struct buffer said;
     uint64_t last;
     buffer_init(&said, 1024);
-    buffer_put(&said, (struct text){bad, sizeof bad});
+    buffer_put(&said, (struct weir_text){bad, sizeof bad});
     history_note(history, HISTORY_RELOAD, bad, &said);
     json_t *all = events(0, ROLE_ADMIN, &last);
     const json_t *e = json_array_get(all, 0);
@@ -159,7 +159,7 @@ static void too_many_messages_are_counted(void **state)
     buffer_init(&said, 1 << 20);
     for (int i = 0; i < 5000; i++) {
         int n = snprintf(line, sizeof line, "weir.yaml:%d:1: found something \x02", i);
-        buffer_put(&said, (struct text){line, (size_t)n + 1});
+        buffer_put(&said, (struct weir_text){line, (size_t)n + 1});
     }
     history_note(history, HISTORY_RELOAD_FAILED, "many", &said);
     json_t *all = events(0, ROLE_ADMIN, &last);

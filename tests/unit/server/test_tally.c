@@ -21,9 +21,9 @@ struct plain {
     unsigned used;      /* keys with a count */
 };
 
-static struct text key_of(unsigned i, char room[16])
+static struct weir_text key_of(unsigned i, char room[16])
 {
-    return (struct text){room, (size_t)snprintf(room, 16, "key %u", i)};
+    return (struct weir_text){room, (size_t)snprintf(room, 16, "key %u", i)};
 }
 
 static void add_units(struct tally *t, struct plain *p, unsigned i, uint32_t units)

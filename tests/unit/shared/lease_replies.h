@@ -19,7 +19,7 @@
 #define MS WEIR_MILLISECOND
 #define LIFE_US UINT64_C(2000000)
 #define MARK 777
-#define NO_SHARD ((struct text){NULL, 0})
+#define NO_SHARD ((struct weir_text){NULL, 0})
 #define ALICE TEXT("alice")
 
 static struct node_keys *keys;

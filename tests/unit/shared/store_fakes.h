@@ -82,7 +82,7 @@ int client_call(struct client *c, const struct client_call *call, uint64_t now_n
     *f = (struct fake_call){
         .script = call->script->name, .slot = call->slot, .done = done, .arg = arg};
     size_t n = 0; /* the arguments one after the other, separated by spaces */
-    for (struct text rest = call->arguments; rest.len > 0;) {
+    for (struct weir_text rest = call->arguments; rest.len > 0;) {
         size_t len = 0;
         size_t i = 1;
         for (; rest.at[i] != '\r'; i++) {

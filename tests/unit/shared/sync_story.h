@@ -30,7 +30,7 @@ static inline int done(void **state)
     return 0;
 }
 
-static inline bool text_has(struct text text, const char *what)
+static inline bool text_has(struct weir_text text, const char *what)
 {
     return memmem(text.at, text.len, what, strlen(what)) != NULL;
 }

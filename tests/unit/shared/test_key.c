@@ -14,7 +14,7 @@
 #include "common/sha256.h"
 #include "shared/script.h"
 
-static const struct text none = {NULL, 0};
+static const struct weir_text none = {NULL, 0};
 
 static struct store_params params_of(int algorithm, uint64_t offset_ns)
 {
@@ -28,7 +28,7 @@ static struct store_params params_of(int algorithm, uint64_t offset_ns)
     return p;
 }
 
-static struct store_key key_of(const char *limit, struct text shard, struct text key)
+static struct store_key key_of(const char *limit, struct weir_text shard, struct weir_text key)
 {
     struct store_params p = params_of(WEIR_TOKEN_BUCKET, 0);
     struct store_key head;
@@ -54,8 +54,8 @@ static void a_long_key_is_the_first_128_bits_of_its_sha_256(void **state)
 {
     char a[66];
     memset(a, 'a', sizeof a);
-    struct store_key longest = key_of("api", none, (struct text){a, 64});
-    struct store_key hashed = key_of("api", none, (struct text){a, 65});
+    struct store_key longest = key_of("api", none, (struct weir_text){a, 64});
+    struct store_key hashed = key_of("api", none, (struct weir_text){a, 65});
     assert_int_equal(longest.len, strlen("weir:1:api:t:{r}") + 64);
     /* printf 'a%.0s' $(seq 65) | sha256sum */
     assert_key(hashed, "weir:1:api:t:{h635361c48bb9eab14198e76ea8ab7f1a}");
@@ -81,14 +81,14 @@ static void no_two_keys_share_a_place(void **state)
     size_t n = 0;
     for (size_t i = 0; i < N; i++) {
         texts[n][0] = bytes[i];
-        keys[n] = key_of("api", none, (struct text){texts[n], 1});
+        keys[n] = key_of("api", none, (struct weir_text){texts[n], 1});
         n++;
-        keys[n] = key_of("api", (struct text){texts[n - 1], 1}, TEXT("a"));
+        keys[n] = key_of("api", (struct weir_text){texts[n - 1], 1}, TEXT("a"));
         n++;
         for (size_t j = 0; j < N; j++, n++) {
             texts[n][0] = bytes[i];
             texts[n][1] = bytes[j];
-            keys[n] = key_of("api", none, (struct text){texts[n], 2});
+            keys[n] = key_of("api", none, (struct weir_text){texts[n], 2});
         }
     }
     for (size_t i = 0; i < n; i++) {
@@ -124,16 +124,16 @@ static void names_that_would_move_keys_are_refused(void **state)
     struct weir_error error;
     char longer[300];
     memset(longer, 'x', sizeof longer);
-    const struct text limit = TEXT("api");
-    const struct text weir = TEXT("weir");
+    const struct weir_text limit = TEXT("api");
+    const struct weir_text weir = TEXT("weir");
     assert_int_equal(store_key_head(TEXT("{a"), limit, &p, &head, &error), WEIR_EINVAL);
     assert_non_null(strstr(error.text, "a brace in the prefix '{a'"));
     assert_int_equal(store_key_head(weir, TEXT("a}"), &p, &head, &error), WEIR_EINVAL);
     assert_int_equal(store_key_head(weir, TEXT(""), &p, &head, &error), WEIR_EINVAL);
-    assert_int_equal(store_key_head((struct text){longer, 65}, limit, &p, &head, &error),
+    assert_int_equal(store_key_head((struct weir_text){longer, 65}, limit, &p, &head, &error),
                      WEIR_EINVAL);
     assert_non_null(strstr(error.text, "has 65 bytes, expected at most 64"));
-    assert_int_equal(store_key_head(weir, (struct text){longer, 257}, &p, &head, &error),
+    assert_int_equal(store_key_head(weir, (struct weir_text){longer, 257}, &p, &head, &error),
                      WEIR_EINVAL);
     assert_int_equal(store_key_head(TEXT(""), limit, &p, &head, &error), 0);
 }
@@ -147,9 +147,9 @@ static void the_longest_key_fits(void **state)
     memset(p.kind, 'k', sizeof p.kind - 1);
     struct store_key head;
     struct store_key out;
-    assert_int_equal(store_key_head((struct text){x, 64}, (struct text){x, 256}, &p, &head, NULL),
-                     0);
-    store_key(&head, (struct text){x, 64}, (struct text){x, 64}, &out);
+    assert_int_equal(
+        store_key_head((struct weir_text){x, 64}, (struct weir_text){x, 256}, &p, &head, NULL), 0);
+    store_key(&head, (struct weir_text){x, 64}, (struct weir_text){x, 64}, &out);
     assert_true(out.len <= sizeof out.at);
     assert_int_equal(out.at[out.len - 1], 'x');
     assert_int_equal(out.len, 64 + 3 + 256 + 1 + 47 + 2 + 65 + 1 + 65);
@@ -175,7 +175,7 @@ static void slots_are_those_of_redis(void **state)
     assert_int_not_equal(cluster_slot(TEXT("foo{}{bar}")), cluster_slot(TEXT("bar")));
 }
 
-static void assert_digest(struct text text, const char *expected)
+static void assert_digest(struct weir_text text, const char *expected)
 {
     unsigned char bytes[SHA256_SIZE];
     char digits[2 * SHA256_SIZE + 1];
@@ -189,14 +189,14 @@ static void assert_digest(struct text text, const char *expected)
 /* The examples of FIPS 180-4, and lengths around the end of a block. */
 static void digests_are_the_published_ones(void **state)
 {
-    const struct text words = TEXT("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq");
+    const struct weir_text words = TEXT("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq");
     assert_digest(TEXT("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
     assert_digest(words, "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
-    assert_digest((struct text){NULL, 0},
+    assert_digest((struct weir_text){NULL, 0},
                   "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
     char *many = malloc(1000000);
     memset(many, 'a', 1000000);
-    assert_digest((struct text){many, 1000000},
+    assert_digest((struct weir_text){many, 1000000},
                   "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
     free(many);
 }

@@ -349,7 +349,7 @@ static void a_full_table_forgets_what_is_not_outstanding_and_never_what_is(void 
     assert_int_equal(node_keys_of(&small, KEY_LEASED, 64), 0);
     unsigned leased = 0;
     for (unsigned i = 0; i < 2000; i++) {
-        struct text key = {(const char *)&i, sizeof i};
+        struct weir_text key = {(const char *)&i, sizeof i};
         for (unsigned q = 0; q < 2; q++) {
             assert_int_equal(lease_ask(small, PART(&limit, key, 1), LEASE_ASK, now, &answer, &call),
                              LEASE_SEND);

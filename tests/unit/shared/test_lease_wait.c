@@ -92,7 +92,7 @@ static void tick(void)
     hear(&ended);
 }
 
-static struct asked *put_of(struct text key, uint64_t cost)
+static struct asked *put_of(struct weir_text key, uint64_t cost)
 {
     struct asked *a = &asked[asked_count++];
     assert_true(asked_count <= MOST);

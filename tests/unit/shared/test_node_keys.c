@@ -228,7 +228,7 @@ static void parts_are_due_in_the_order_of_their_times(void **state)
     uint64_t due_ns;
     open_limits();
     for (uint64_t i = 0; i < PARTS; i++) {
-        struct text name = {(const char *)&i, sizeof i};
+        struct weir_text name = {(const char *)&i, sizeof i};
         struct hash hash = node_key_hash(keys, PART(&synced_limit.limit, name, 1));
         uint64_t now_ns = NOW;
         struct key_stripe *s = node_keys_lock(keys, hash, &now_ns);
@@ -277,7 +277,7 @@ static void after_stop_every_part_is_due_at_once(void **state)
 static unsigned ask_lease(unsigned i, struct lease_call *call)
 {
     struct weir_answer a;
-    struct text name = {(const char *)&i, sizeof i};
+    struct weir_text name = {(const char *)&i, sizeof i};
     return lease_ask(keys, PART(&leased_limit.limit, name, 1), LEASE_ASK, NOW, &a, call);
 }
 

@@ -15,7 +15,7 @@ static const struct store_params bucket = {
 static const struct store_params log_of_5 = {
     .algorithm = WEIR_SLIDING_LOG, .quota = 5, .a = 1000000, .kind = "g"};
 
-static const char *find(struct text in, const char *what)
+static const char *find(struct weir_text in, const char *what)
 {
     return memmem(in.at, in.len, what, strlen(what));
 }
@@ -29,7 +29,7 @@ static void assert_call(unsigned verb, const struct store_part *parts, size_t n,
     buffer_init(&b, 1 << 20);
     const struct script *script = script_for(&store_scripts, parts, n);
     script_put_call(&b, script, SCRIPT_BY_SHA, verb, parts, n);
-    struct text got = buffer_text(&b);
+    struct weir_text got = buffer_text(&b);
     const char *sha = find(got, script->sha1);
     assert_non_null(sha);
     got = text_after(got, (size_t)(sha + SCRIPT_SHA + 2 - got.at));
@@ -116,7 +116,7 @@ static void limits_of_one_algorithm_are_a_call_of_its_script(void **state)
 static void every_script_begins_with_the_stores_clock(void **state)
 {
     for (size_t i = 0; i < SCRIPT_COUNT; i++) {
-        struct text text = store_scripts.row[i].text;
+        struct weir_text text = store_scripts.row[i].text;
         const char *time = find(text, "redis.call('TIME')");
         const char *next = find(text, "redis.call('");
         assert_non_null(time);
@@ -147,9 +147,9 @@ static void each_key_has_windows_of_its_own_that_every_node_agrees_on(void **sta
 static struct store_reply read_all(const char *bytes)
 {
     struct store_reply r;
-    struct text input = text_of(bytes);
+    struct weir_text input = text_of(bytes);
     for (size_t i = 0; i < input.len; i++) { /* every prefix needs more bytes */
-        assert_int_equal(store_reply_read((struct text){bytes, i}, &r), STORE_MORE);
+        assert_int_equal(store_reply_read((struct weir_text){bytes, i}, &r), STORE_MORE);
     }
     assert_int_equal(store_reply_read(input, &r), STORE_REPLY);
     assert_int_equal(r.whole.len, input.len);
@@ -336,7 +336,7 @@ static void a_line_without_an_end_is_not_waited_for_for_ever(void **state)
     char *line = malloc(n);
     memset(line, 'x', n);
     struct store_reply r;
-    assert_int_equal(store_reply_read((struct text){line, n}, &r), STORE_BAD);
+    assert_int_equal(store_reply_read((struct weir_text){line, n}, &r), STORE_BAD);
     free(line);
 }
 

@@ -123,9 +123,11 @@ static void a_key_is_removed_only_if_it_is_as_it_was_seen(void **state)
     struct unit_table *t = unit_table_make(50, 0);
     struct table_key key = unit_table_key(t, 1);
     struct pair *slot = unit_table_claim(t, key, 77, 0, false).slot;
+    lock_take(table_stripe(&t->table, key.tag), t->table.owner);
     assert_false(table_remove(&t->table, slot, (struct pair){key.tag, 78}));
     assert_int_equal(table_keys(&t->table), 1);
     assert_true(table_remove(&t->table, slot, (struct pair){key.tag, 77}));
+    lock_release(table_stripe(&t->table, key.tag));
     assert_int_equal(table_keys(&t->table), 0);
     assert_int_equal(unit_table_copies(t, key), 0);
     unit_table_free(t);

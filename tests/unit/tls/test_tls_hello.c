@@ -10,7 +10,7 @@
 #include "tls/tls.h"
 #include "tls/tls_hello.h"
 
-#define BYTES(string) ((struct text){string, sizeof(string) - 1})
+#define BYTES(string) ((struct weir_text){string, sizeof(string) - 1})
 
 #define HEAD "\x16\x03\x01\0\4"            /* of a record with four bytes */
 #define LARGEST HEAD "\1\0\x40\0"          /* a hello of 16,384 bytes */
@@ -18,7 +18,7 @@
 #define OTHER "\x16\x03\x01\0\5\2\0\0\1\0" /* a whole message of one byte */
 
 /* Follows the bytes in pieces of every size; the answer must be the same. */
-static bool follows(struct text bytes)
+static bool follows(struct weir_text bytes)
 {
     struct tls_hello whole = {.keyed = false};
     bool good = tls_hello_follow(&whole, bytes);
@@ -26,7 +26,7 @@ static bool follows(struct text bytes)
         struct tls_hello h = {.keyed = false};
         bool all = true;
         for (size_t at = 0; at < bytes.len; at += piece) {
-            struct text part = text_after(bytes, at);
+            struct weir_text part = text_after(bytes, at);
             part.len = part.len < piece ? part.len : piece;
             all = all && tls_hello_follow(&h, part);
         }
@@ -71,7 +71,7 @@ static void a_server_ends_such_a_handshake(void **state)
     struct weir_error error;
     struct buffer plain;
     struct buffer out;
-    struct text bytes = BYTES(TOO_LARGE);
+    struct weir_text bytes = BYTES(TOO_LARGE);
     certificates_make(&files);
     struct tls_options o = {.server = true,
                             .cert = certificates_path(&files, "server.crt"),

@@ -80,7 +80,7 @@ static void open_silent(struct tls_pair *p)
 
 static void assert_heard(struct tls_pair *p, int at, const char *text)
 {
-    struct text heard = tls_pair_heard(p, at);
+    struct weir_text heard = tls_pair_heard(p, at);
     assert_int_equal(heard.len, strlen(text));
     assert_memory_equal(heard.at, text, heard.len);
 }
@@ -259,15 +259,15 @@ static void a_long_text_arrives_through_small_buffers(void **state)
     struct tls_pair_end *to = &p.end[PAIR_SERVER];
     from->out.most = ROOM;
     to->plain.most = HOLE;
-    struct text plain = {sent, LEN};
+    struct weir_text plain = {sent, LEN};
     while (at < LEN) {
         assert_int_equal(tls_send(from->session, &plain, &from->out, NULL), TLS_OK);
         assert_false(from->out.full);
-        struct text cipher = buffer_text(&from->out);
+        struct weir_text cipher = buffer_text(&from->out);
         size_t len = cipher.len;
         assert_int_equal(tls_receive(to->session, &cipher, &to->plain, &to->out, NULL), TLS_OK);
         buffer_take(&from->out, len - cipher.len);
-        struct text piece = tls_pair_heard(&p, PAIR_SERVER);
+        struct weir_text piece = tls_pair_heard(&p, PAIR_SERVER);
         assert_true(piece.len > 0 && piece.len <= HOLE && piece.len <= LEN - at);
         memcpy(heard + at, piece.at, piece.len);
         at += piece.len;
@@ -282,7 +282,7 @@ static void nothing_is_sent_before_the_handshake_is_finished(void **state)
 {
     struct tls_pair p;
     open_silent(&p);
-    struct text plain = TEXT("early");
+    struct weir_text plain = TEXT("early");
     struct tls_pair_end *e = &p.end[PAIR_CLIENT];
     assert_int_equal(tls_send(e->session, &plain, &e->out, &e->error), TLS_OK);
     assert_int_equal(plain.len, 5);
@@ -343,7 +343,7 @@ static void plain_bytes_are_told_apart_and_stay(void **state)
             struct tls_pair p;
             open_silent(&p);
             struct tls_pair_end *e = &p.end[at];
-            struct text bytes = text_of(texts[i]);
+            struct weir_text bytes = text_of(texts[i]);
             assert_int_equal(tls_receive(e->session, &bytes, &e->plain, &e->out, &e->error),
                              TLS_PLAIN);
             assert_string_equal(e->error.text, "TLS: the peer does not speak TLS");
@@ -363,10 +363,10 @@ static void garbage_after_the_handshake_fails_the_session_for_good(void **state)
     struct tls_pair_end *e = &p.end[PAIR_SERVER];
     assert_int_equal(e->result, TLS_FAILED);
     assert_int_equal(strncmp(e->error.text, "TLS: ", 5), 0);
-    struct text plain = TEXT("+PONG\r\n");
+    struct weir_text plain = TEXT("+PONG\r\n");
     assert_int_equal(tls_send(e->session, &plain, &e->out, &e->error), TLS_FAILED);
     assert_string_equal(e->error.text, "TLS: the session has failed before");
-    struct text none = TEXT("");
+    struct weir_text none = TEXT("");
     assert_int_equal(tls_receive(e->session, &none, &e->plain, &e->out, &e->error), TLS_FAILED);
     tls_pair_close(&p);
 }

@@ -13,8 +13,8 @@
 static void assert_hops(bool quotes, const char *list, const char *expected)
 {
     char found[512] = "";
-    struct text rest = text_of(list);
-    struct text hop;
+    struct weir_text rest = text_of(list);
+    struct weir_text hop;
     while (forwarded_last(&rest, quotes, &hop)) {
         size_t n = strlen(found);
         (void)snprintf(found + n, sizeof found - n, "%.*s|", TEXT_ARGS(hop));
@@ -52,9 +52,9 @@ static void earlier_hops_cannot_change_the_last_hop(void **state)
     for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
         for (size_t j = 0; j < sizeof last / sizeof last[0]; j++) {
             char list[256];
-            struct text hop;
+            struct weir_text hop;
             (void)snprintf(list, sizeof list, "%s, %s", before[i], last[j]);
-            struct text rest = text_of(list);
+            struct weir_text rest = text_of(list);
             assert_true(forwarded_last(&rest, true, &hop));
             if (!text_is(hop, last[j])) {
                 fail_msg("%s: found %.*s", list, TEXT_ARGS(hop));
@@ -105,7 +105,7 @@ static void a_node_is_the_value_of_for(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char room[FORWARDED_NODE_MAX];
-        struct text node = {"", 0};
+        struct weir_text node = {"", 0};
         bool found = forwarded_node(text_of(cases[i].hop), room, &node);
         if (found != (cases[i].node != NULL) || (found && !text_is(node, cases[i].node))) {
             fail_msg("%s: found %s%.*s", cases[i].hop, found ? "" : "nothing", TEXT_ARGS(node));
@@ -117,7 +117,7 @@ static bool is_node(const char *begin, size_t length, const char *end)
 {
     char hop[1024];
     char room[FORWARDED_NODE_MAX];
-    struct text node;
+    struct weir_text node;
     (void)snprintf(hop, sizeof hop, "%s%0*d%s", begin, (int)length, 1, end);
     return forwarded_node(text_of(hop), room, &node);
 }

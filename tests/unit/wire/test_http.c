@@ -17,7 +17,7 @@ static int parse(const char *text)
     return http_parse(text_of(text), &request);
 }
 
-static void assert_text(struct text found, const char *expected)
+static void assert_text(struct weir_text found, const char *expected)
 {
     assert_int_equal(found.len, strlen(expected));
     assert_memory_equal(found.at, expected, found.len);
@@ -66,7 +66,7 @@ static void each_beginning_of_a_request_is_waited_for(void **state)
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"};
     for (size_t i = 0; i < 2; i++) {
         for (size_t n = 0; n < strlen(texts[i]); n++) {
-            assert_int_equal(http_parse((struct text){texts[i], n}, &request), HTTP_MORE);
+            assert_int_equal(http_parse((struct weir_text){texts[i], n}, &request), HTTP_MORE);
             assert_true(request.needed <= strlen(texts[i]));
         }
         assert_int_equal(parse(texts[i]), HTTP_READ);
@@ -112,8 +112,8 @@ static void small_chunks_are_read_as_others_are(void **state)
     assert_memory_equal(request.body.at, body, len);
     for (size_t n = head; n < all; n++) {
         size_t at = head;
-        assert_int_equal(http_skip_chunks((struct text){text, n}, &at), HTTP_MORE);
-        assert_int_equal(http_parse((struct text){text, n}, &request), HTTP_MORE);
+        assert_int_equal(http_skip_chunks((struct weir_text){text, n}, &at), HTTP_MORE);
+        assert_int_equal(http_parse((struct weir_text){text, n}, &request), HTTP_MORE);
     }
     for (size_t n = head; n < all; n++) { /* each CR and LF is needed */
         char was = text[n];
@@ -140,7 +140,7 @@ static void extensions_of_chunks_are_ignored(void **state)
         assert_text(request.body, "abcde");
         assert_int_equal(request.used, strlen(text));
         for (size_t n = 0; n < strlen(text); n++) {
-            assert_int_equal(http_parse((struct text){text, n}, &request), HTTP_MORE);
+            assert_int_equal(http_parse((struct weir_text){text, n}, &request), HTTP_MORE);
         }
     }
 }
@@ -194,7 +194,7 @@ static void empty_lines_before_a_request_are_skipped(void **state)
     assert_text(request.path, "/a");
     assert_int_equal(request.used, strlen(text));
     for (size_t n = 0; n < strlen(text); n++) {
-        assert_int_equal(http_parse((struct text){text, n}, &request), HTTP_MORE);
+        assert_int_equal(http_parse((struct weir_text){text, n}, &request), HTTP_MORE);
     }
 }
 
@@ -226,7 +226,7 @@ static void a_host_is_a_name_or_an_address_with_or_without_a_port(void **state)
         {"b\xc3\xbc", NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct text name;
+        struct weir_text name;
         char text[256];
         assert_int_equal(http_read_host(text_of(cases[i].host), &name), cases[i].name != NULL);
         (void)snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", cases[i].host);
@@ -246,7 +246,7 @@ static void a_client_that_waits_for_100_continue_is_recognised_by_the_head(void 
         "POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
     assert_int_equal(parse(text), HTTP_MORE);
     assert_true(request.wants_continue);
-    assert_int_equal(http_parse((struct text){text, strlen(text) - 1}, &request), HTTP_MORE);
+    assert_int_equal(http_parse((struct weir_text){text, strlen(text) - 1}, &request), HTTP_MORE);
     assert_false(request.wants_continue);
 }
 
@@ -342,7 +342,8 @@ static void a_nul_is_refused_wherever_it_stands(void **state)
         char text[sizeof good];
         memcpy(text, good, sizeof good);
         text[i] = 0;
-        assert_int_not_equal(http_parse((struct text){text, sizeof good - 1}, &request), HTTP_READ);
+        assert_int_not_equal(http_parse((struct weir_text){text, sizeof good - 1}, &request),
+                             HTTP_READ);
     }
 }
 
@@ -384,8 +385,8 @@ static void a_head_has_64_fields_and_16_kilobytes_and_no_more(void **state)
 static void a_head_that_never_ends_is_refused_at_16_kilobytes(void **state)
 {
     char *text = make_head(1, 20000);
-    assert_int_equal(http_parse((struct text){text, HTTP_HEAD_MAX - 1}, &request), HTTP_MORE);
-    assert_int_equal(http_parse((struct text){text, HTTP_HEAD_MAX}, &request), HTTP_BAD);
+    assert_int_equal(http_parse((struct weir_text){text, HTTP_HEAD_MAX - 1}, &request), HTTP_MORE);
+    assert_int_equal(http_parse((struct weir_text){text, HTTP_HEAD_MAX}, &request), HTTP_BAD);
     assert_int_equal(request.status, 431);
     free(text);
 }
@@ -412,7 +413,7 @@ static void a_body_has_at_most_2048_chunks(void **state)
             end = stpcpy(end, "1\r\na\r\n");
         }
         end = stpcpy(end, "0\r\n\r\n");
-        int got = http_parse((struct text){text, (size_t)(end - text)}, &request);
+        int got = http_parse((struct weir_text){text, (size_t)(end - text)}, &request);
         assert_int_equal(got, chunks == HTTP_CHUNKS_MAX ? HTTP_READ : HTTP_BAD);
     }
     assert_int_equal(request.status, 413);
@@ -428,8 +429,8 @@ static void chunks_that_never_end_are_refused_within_the_bound(void **state)
            sizeof text) { /* extensions make up half of it, so that few bytes are copied */
         n += (size_t)sprintf(text + n, "%x;%030d\r\n%032d\r\n", 32, 0, 0);
     }
-    assert_int_equal(http_parse((struct text){text, BOUND - 1}, &request), HTTP_MORE);
-    assert_int_equal(http_parse((struct text){text, n}, &request), HTTP_BAD);
+    assert_int_equal(http_parse((struct weir_text){text, BOUND - 1}, &request), HTTP_MORE);
+    assert_int_equal(http_parse((struct weir_text){text, n}, &request), HTTP_BAD);
     assert_int_equal(request.status, 413);
 }
 
@@ -442,7 +443,7 @@ static void an_empty_line_before_the_largest_request_counts_as_part_of_its_head(
         memset(text, 'b', sizeof text);
         memcpy(text, begin, sizeof begin - 1);
         memcpy(text + head - 4, "\r\n\r\n", 4);
-        struct text whole = {text, head + HTTP_BODY_MAX};
+        struct weir_text whole = {text, head + HTTP_BODY_MAX};
         assert_int_equal(http_parse(whole, &request), spare == 2 ? HTTP_READ : HTTP_BAD);
         assert_int_equal(request.status, spare == 2 ? 0 : 431);
     }
@@ -452,7 +453,7 @@ static void a_query_is_taken_apart_and_decoded(void **state)
 {
     static const char *const expected[][2] = {{"a", "b c"},  {"api_key", "x=y"}, {"empty", ""},
                                               {"alone", ""}, {"bad", "%zz%4"},   {"", "v"}};
-    struct text query = TEXT("a=b+c&&api%5Fkey=x=y&empty=&alone&bad=%zz%4&=v&");
+    struct weir_text query = TEXT("a=b+c&&api%5Fkey=x=y&empty=&alone&bad=%zz%4&=v&");
     char room[128];
     struct http_pair pair;
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {

@@ -28,7 +28,7 @@ static int parse(const char *text, bool ended)
     return http_response_parse(text_of(text), ended, &response);
 }
 
-static void assert_text(struct text found, const char *expected)
+static void assert_text(struct weir_text found, const char *expected)
 {
     assert_int_equal(found.len, strlen(expected));
     assert_memory_equal(found.at, expected, found.len);
@@ -47,9 +47,11 @@ static void an_incomplete_response_waits_and_its_end_is_reported(void **state)
 {
     const char *text = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789";
     for (size_t n = 0; n < strlen(text); n++) {
-        assert_int_equal(http_response_parse((struct text){text, n}, false, &response), HTTP_MORE);
+        assert_int_equal(http_response_parse((struct weir_text){text, n}, false, &response),
+                         HTTP_MORE);
         assert_true(response.needed == 0 || response.needed == strlen(text));
-        assert_int_equal(http_response_parse((struct text){text, n}, true, &response), HTTP_BAD);
+        assert_int_equal(http_response_parse((struct weir_text){text, n}, true, &response),
+                         HTTP_BAD);
         assert_string_equal(response.complaint,
                             n == 0 ? "the connection ended without an answer"
                                    : "the connection ended in the middle of the answer");
@@ -63,7 +65,7 @@ static void chunks_are_put_together(void **state)
                        "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n";
     for (int again = 0; again < 3; again++) { /* nothing is left of the time before */
         assert_int_equal(
-            http_response_parse((struct text){text, strlen(text) - 1}, false, &response),
+            http_response_parse((struct weir_text){text, strlen(text) - 1}, false, &response),
             HTTP_MORE);
         assert_int_equal(parse(text, false), HTTP_READ);
         assert_text(response.body, "abcde");
@@ -102,11 +104,11 @@ static void an_answer_without_an_end_is_not_read_for_ever(void **state)
     assert_int_equal(parse("HTTP/1.1 200 OK\r\nContent-Length: 8388609\r\n\r\n", false), HTTP_BAD);
     memset(text, 'x', HTTP_RESPONSE_MAX);
     memcpy(text, "HTTP/1.1 200 OK\r\nA: ", 20);
-    struct text head = {text, HTTP_RESPONSE_HEAD_MAX};
+    struct weir_text head = {text, HTTP_RESPONSE_HEAD_MAX};
     assert_int_equal(http_response_parse(head, false, &response), HTTP_BAD);
     assert_string_equal(response.complaint, "the head of the answer is longer than 64 KiB");
     memcpy(text, "HTTP/1.1 200 OK\r\n\r\n", 19);
-    struct text body = {text, HTTP_RESPONSE_MAX};
+    struct weir_text body = {text, HTTP_RESPONSE_MAX};
     assert_int_equal(http_response_parse(body, false, &response), HTTP_BAD);
     assert_string_equal(response.complaint, "the answer is longer than 8 MiB");
     memcpy(text, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFF\r\n", 55);
@@ -125,7 +127,7 @@ static void chunks_that_are_too_many_are_refused_although_they_end(void **state)
     memcpy(text, head, sizeof head - 1);
     size_t len = sizeof head - 1 + HTTP_RESPONSE_BODY_MAX + 1;
     memcpy(text + len, end, sizeof end - 1);
-    struct text all = {text, len + sizeof end - 1};
+    struct weir_text all = {text, len + sizeof end - 1};
     assert_int_equal(http_response_parse(all, false, &response), HTTP_BAD);
     assert_string_equal(response.complaint, "the answer is longer than 8 MiB");
     free(text);

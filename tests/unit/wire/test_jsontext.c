@@ -13,7 +13,7 @@
 
 static bool is_json(const char *text)
 {
-    struct text t = text_of(text);
+    struct weir_text t = text_of(text);
     struct jsontext_flaw flaw;
     return jsontext_check(&t, 1000, &flaw);
 }
@@ -79,7 +79,7 @@ static void a_flaw_is_told_with_its_place(void **state)
         {"\"1234567\xed\xa0\x80\"", 1, 9, "found bytes that are not UTF-8"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct text t = text_of(rows[i].text);
+        struct weir_text t = text_of(rows[i].text);
         struct jsontext_flaw flaw = {"none", 0, 0};
         bool good = jsontext_check(&t, 1000, &flaw);
         if (good || flaw.line != rows[i].line || flaw.column != rows[i].column ||
@@ -93,7 +93,7 @@ static void values_and_names_are_counted(void **state)
 {
     struct jsontext_flaw flaw;
     for (size_t most = 0; most < 8; most++) {
-        struct text t = TEXT("{\"a\":[1,2],\"b\":\"[1,2,3]\"}"); /* 3 + 2 + 2 */
+        struct weir_text t = TEXT("{\"a\":[1,2],\"b\":\"[1,2,3]\"}"); /* 3 + 2 + 2 */
         assert_int_equal(jsontext_check(&t, most, &flaw), most >= 7);
     }
 }
@@ -117,11 +117,12 @@ static void a_text_is_taken_apart(void **state)
                                               {"\"b\\\"\"", "[ {\"x\":[]} , \"]\" ]"},
                                               {"\"c\"", "{}"},
                                               {"\"d\"", "null"}};
-    struct text t = TEXT("  { \"a\" : 1 ,\"b\\\"\":[ {\"x\":[]} , \"]\" ],\"c\":{},\"d\":null } ");
+    struct weir_text t =
+        TEXT("  { \"a\" : 1 ,\"b\\\"\":[ {\"x\":[]} , \"]\" ],\"c\":{},\"d\":null } ");
     struct jsontext_flaw flaw;
-    struct text name;
-    struct text value;
-    struct text list = {NULL, 0};
+    struct weir_text name;
+    struct weir_text value;
+    struct weir_text list = {NULL, 0};
     assert_true(jsontext_check(&t, 100, &flaw));
     assert_int_equal(t.at[t.len - 1], '}');
     for (size_t i = 0; i < 4; i++) {
@@ -139,9 +140,9 @@ static void a_text_is_taken_apart(void **state)
 static void escapes_are_decoded(void **state)
 {
     char room[100];
-    struct text plain = TEXT("\"caf\xc3\xa9\"");
+    struct weir_text plain = TEXT("\"caf\xc3\xa9\"");
     assert_ptr_equal(jsontext_bytes(plain, NULL).at, plain.at + 1);
-    struct text got = jsontext_bytes(
+    struct weir_text got = jsontext_bytes(
         TEXT("\"\\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\u00e9\\u20ac\\ud83d\\ude00x\""), room);
     static const char expected[] = "\"\\/\b\f\n\r\t\0\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80x";
     assert_int_equal(got.len, sizeof expected - 1);
@@ -177,12 +178,12 @@ static void pieces_of_strings_may_follow_each_other_in_any_order(void **state)
             byte = stpcpy(byte, pieces[which[k]].bytes);
         }
         (void)stpcpy(to, "\",1]");
-        struct text t = text_of(text);
-        struct text item;
+        struct weir_text t = text_of(text);
+        struct weir_text item;
         struct jsontext_flaw flaw;
         assert_true(jsontext_check(&t, 10, &flaw));
         assert_true(jsontext_next_item(&t, &item));
-        struct text got = jsontext_bytes(item, room);
+        struct weir_text got = jsontext_bytes(item, room);
         if (!text_is(got, expected)) {
             fail_msg("%s: found %.*s", text, TEXT_ARGS(got));
         }

@@ -4,9 +4,9 @@
 
 #include "wire/protobuf.h"
 
-static struct text bytes_of(const char *at, size_t len)
+static struct weir_text bytes_of(const char *at, size_t len)
 {
-    return (struct text){at, len};
+    return (struct weir_text){at, len};
 }
 
 static void what_is_written_is_read_again(void **state)
@@ -19,7 +19,7 @@ static void what_is_written_is_read_again(void **state)
         protobuf_put_number(&b, 536870911, numbers[i]);
         protobuf_put_bytes(&b, 2, TEXT("two"));
         protobuf_put_message(&b, 3, TEXT(""));
-        struct text rest = buffer_text(&b);
+        struct weir_text rest = buffer_text(&b);
         assert_int_equal(protobuf_next(&rest, &f), 1);
         assert_int_equal(f.number, 536870911);
         assert_int_equal(f.type, PROTOBUF_VARINT);
@@ -48,7 +48,8 @@ static void zeros_and_empty_texts_are_left_out(void **state)
 static void fixed_numbers_begin_with_their_lowest_byte(void **state)
 {
     struct protobuf_field f;
-    struct text rest = bytes_of("\x0d\x01\x02\x03\x04\x11\x01\x02\x03\x04\x05\x06\x07\x08", 14);
+    struct weir_text rest =
+        bytes_of("\x0d\x01\x02\x03\x04\x11\x01\x02\x03\x04\x05\x06\x07\x08", 14);
     assert_int_equal(protobuf_next(&rest, &f), 1);
     assert_int_equal(f.type, PROTOBUF_FIXED32);
     assert_true(f.value == 0x04030201);
@@ -59,7 +60,7 @@ static void fixed_numbers_begin_with_their_lowest_byte(void **state)
 
 static void malformed_messages_are_refused(void **state)
 {
-    static const struct text malformed[] = {
+    static const struct weir_text malformed[] = {
         {"\x00\x01", 2},                                      /* field 0 */
         {"\x80", 1},                                          /* a tag that is cut off */
         {"\x08", 1},                                          /* no value */
@@ -74,7 +75,7 @@ static void malformed_messages_are_refused(void **state)
     };
     for (size_t i = 0; i < sizeof malformed / sizeof malformed[0]; i++) {
         struct protobuf_field f;
-        struct text rest = malformed[i];
+        struct weir_text rest = malformed[i];
         assert_int_equal(protobuf_next(&rest, &f), -1);
     }
 }

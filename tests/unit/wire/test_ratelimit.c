@@ -27,7 +27,7 @@ static void assert_fields(enum ratelimit_format format, const struct ratelimit *
         f->put(&b, r);
         buffer_put(&b, TEXT("\r\n"));
     }
-    struct text found = buffer_text(&b);
+    struct weir_text found = buffer_text(&b);
     assert_int_equal(found.len, strlen(expected));
     assert_memory_equal(found.at, expected, found.len);
     buffer_finish(&b);

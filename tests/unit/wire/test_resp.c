@@ -20,7 +20,7 @@ static struct resp_request request;
 static const char *complaint;
 static char *held;
 
-static int parse(struct text input, const struct resp_limits *limits)
+static int parse(struct weir_text input, const struct resp_limits *limits)
 {
     free(held);
     held = malloc(input.len > 0 ? input.len : 1);
@@ -28,7 +28,7 @@ static int parse(struct text input, const struct resp_limits *limits)
     memcpy(held, input.at, input.len);
     complaint = NULL;
     memset(&request, 0x55, sizeof request);
-    int e = resp_parse((struct text){held, input.len}, limits, &request, &complaint);
+    int e = resp_parse((struct weir_text){held, input.len}, limits, &request, &complaint);
     assert_true((e == RESP_BAD) == (complaint != NULL));
     return e;
 }
@@ -42,30 +42,31 @@ static int let_go(void **state)
 
 #define assert_arg(i, literal) assert_true(text_equal(request.argv[i], TEXT(literal)))
 
-static void assert_bad(struct text input, const struct resp_limits *limits, const char *why)
+static void assert_bad(struct weir_text input, const struct resp_limits *limits, const char *why)
 {
     assert_int_equal(parse(input, limits), RESP_BAD);
     assert_string_equal(complaint, why);
 }
 
 /* Each beginning is RESP_MORE, whatever the whole of it is. */
-static void assert_more_until_all_is_there(struct text input, const struct resp_limits *limits)
+static void assert_more_until_all_is_there(struct weir_text input, const struct resp_limits *limits)
 {
     for (size_t n = 0; n < input.len; n++) {
-        assert_int_equal(parse((struct text){input.at, n}, limits), RESP_MORE);
+        assert_int_equal(parse((struct weir_text){input.at, n}, limits), RESP_MORE);
     }
 }
 
 /* A request without arguments that takes the first `used` bytes. */
-static void assert_passed_over(struct text input, const struct resp_limits *limits, size_t used)
+static void assert_passed_over(struct weir_text input, const struct resp_limits *limits,
+                               size_t used)
 {
-    assert_more_until_all_is_there((struct text){input.at, used}, limits);
+    assert_more_until_all_is_there((struct weir_text){input.at, used}, limits);
     assert_int_equal(parse(input, limits), RESP_REQUEST);
     assert_int_equal(request.argc, 0);
     assert_int_equal(request.used, used);
 }
 
-static const struct text throttle = TEXT(
+static const struct weir_text throttle = TEXT(
     "*6\r\n$11\r\nCL.THROTTLE\r\n$5\r\nalice\r\n$2\r\n15\r\n$2\r\n30\r\n$2\r\n60\r\n$1\r\n1\r\n");
 
 static void assert_is_throttle(void)
@@ -102,7 +103,7 @@ static void bytes_after_a_request_change_nothing(void **state)
     memcpy(bytes, throttle.at, throttle.len);
     for (int c = 0; c < 256; c++) {
         memset(bytes + throttle.len, c, 50);
-        assert_int_equal(parse((struct text){bytes, throttle.len + 50}, &usual), RESP_REQUEST);
+        assert_int_equal(parse((struct weir_text){bytes, throttle.len + 50}, &usual), RESP_REQUEST);
         assert_is_throttle();
     }
 }
@@ -115,12 +116,12 @@ static void an_argument_may_hold_any_byte_or_none(void **state)
         bytes[head + c] = (char)c;
     }
     memcpy(bytes + head + 256, "\r\n$4\r\n\r\n\r\n\r\n", 12);
-    struct text input = {bytes, (size_t)head + 256 + 12};
+    struct weir_text input = {bytes, (size_t)head + 256 + 12};
     assert_more_until_all_is_there(input, &usual);
     assert_int_equal(parse(input, &usual), RESP_REQUEST);
     assert_int_equal(request.argc, 3);
     assert_arg(0, "");
-    assert_true(text_equal(request.argv[1], (struct text){bytes + head, 256}));
+    assert_true(text_equal(request.argv[1], (struct weir_text){bytes + head, 256}));
     assert_arg(2, "\r\n\r\n");
     assert_int_equal(request.used, input.len);
 }
@@ -136,7 +137,7 @@ static void a_length_may_have_any_number_of_digits(void **state)
             char *bytes = calloc(1, len);
             assert_non_null(bytes);
             resp_put_array(&b, 2);
-            resp_put_bulk(&b, (struct text){bytes, len - by});
+            resp_put_bulk(&b, (struct weir_text){bytes, len - by});
             resp_put_bulk(&b, TEXT("end"));
             assert_int_equal(parse(buffer_text(&b), &wide), RESP_REQUEST);
             assert_int_equal(request.argv[0].len, len - by);
@@ -187,14 +188,15 @@ static void a_pipeline_is_taken_apart_request_by_request(void **state)
 static void nothing_is_a_request_of_its_own(void **state)
 {
     assert_int_equal(parse(TEXT(""), &usual), RESP_MORE);
-    assert_int_equal(resp_parse((struct text){NULL, 0}, &usual, &request, &complaint), RESP_MORE);
+    assert_int_equal(resp_parse((struct weir_text){NULL, 0}, &usual, &request, &complaint),
+                     RESP_MORE);
 }
 
 #define COUNT_32 "-0000000000000000000000000000001"
 
 /* What is not a request, with all that must have arrived to know it, and what Redis calls it. */
 static const struct {
-    struct text input;
+    struct weir_text input;
     const char *complaint;
 } bombs[] = {
     {TEXT("*1000000000\r\n"), "Protocol error: invalid multibulk length"},
@@ -275,7 +277,7 @@ static void a_refused_request_stays_refused_whatever_follows(void **state)
     for (size_t i = 0; i < sizeof bombs / sizeof bombs[0]; i++) {
         memcpy(bytes, bombs[i].input.at, bombs[i].input.len);
         memcpy(bytes + bombs[i].input.len, "\r\n*1\r\n$4\r\nPING\r\n", 16);
-        assert_bad((struct text){bytes, bombs[i].input.len + 16}, &usual, bombs[i].complaint);
+        assert_bad((struct weir_text){bytes, bombs[i].input.len + 16}, &usual, bombs[i].complaint);
     }
 }
 
@@ -291,22 +293,22 @@ static void without_inline_commands_a_request_begins_with_a_star(void **state)
     for (int c = 0; c < 256; c++) {
         char byte = (char)c;
         bool fine = c != 0 && strchr("*\r\nHhPp", c) != NULL;
-        assert_int_equal(parse((struct text){&byte, 1}, &usual) == RESP_BAD, !fine);
+        assert_int_equal(parse((struct weir_text){&byte, 1}, &usual) == RESP_BAD, !fine);
     }
 }
 
 static void hello_and_ping_are_always_accepted_as_lines(void **state)
 {
     static const struct {
-        struct text line;
+        struct weir_text line;
         unsigned argc;
     } greetings[] = {
         {TEXT("PING\r\n"), 1},  {TEXT("ping\n"), 1},      {TEXT("PING hello\r\n"), 2},
         {TEXT("HELLO\r\n"), 1}, {TEXT("hello 3\r\n"), 2}, {TEXT("Hello\t3 SETNAME 'a b'\r\n"), 4},
     };
-    static const struct text others[] = {TEXT("PINGS\r\n"),    TEXT("PIN\r\n"),
-                                         TEXT("HELL\r\n"),     TEXT("HELLO3\r\n"),
-                                         TEXT("\"PING\"\r\n"), TEXT("p0ng\r\n")};
+    static const struct weir_text others[] = {TEXT("PINGS\r\n"),    TEXT("PIN\r\n"),
+                                              TEXT("HELL\r\n"),     TEXT("HELLO3\r\n"),
+                                              TEXT("\"PING\"\r\n"), TEXT("p0ng\r\n")};
     for (size_t i = 0; i < sizeof greetings / sizeof greetings[0]; i++) {
         assert_more_until_all_is_there(greetings[i].line, &usual);
         assert_int_equal(parse(greetings[i].line, &usual), RESP_REQUEST);
@@ -321,7 +323,7 @@ static void hello_and_ping_are_always_accepted_as_lines(void **state)
 static void limits_are_exact(void **state)
 {
     struct resp_limits limits = {.args_max = 2, .bulk_max = 3, .request_max = 22};
-    struct text most = TEXT("*2\r\n$3\r\nabc\r\n$3\r\ndef\r\n");
+    struct weir_text most = TEXT("*2\r\n$3\r\nabc\r\n$3\r\ndef\r\n");
     assert_int_equal(most.len, 22);
     assert_int_equal(parse(most, &limits), RESP_REQUEST);
     assert_bad(TEXT("*3\r\n"), &limits, "Protocol error: invalid multibulk length");
@@ -343,10 +345,10 @@ static void the_room_for_arguments_is_a_limit_too(void **state)
         bytes[2 * i] = 'a';
     }
     bytes[2 * RESP_ARGS_MAX + 1] = '\n';
-    assert_bad((struct text){bytes, 2 * RESP_ARGS_MAX + 2}, &none,
+    assert_bad((struct weir_text){bytes, 2 * RESP_ARGS_MAX + 2}, &none,
                "Protocol error: too big inline request");
     bytes[2 * RESP_ARGS_MAX - 1] = '\n';
-    assert_int_equal(parse((struct text){bytes, 2 * RESP_ARGS_MAX}, &none), RESP_REQUEST);
+    assert_int_equal(parse((struct weir_text){bytes, 2 * RESP_ARGS_MAX}, &none), RESP_REQUEST);
     assert_int_equal(request.argc, RESP_ARGS_MAX);
     assert_bad(TEXT("*129\r\n"), &none, "Protocol error: invalid multibulk length");
     assert_int_equal(parse(TEXT("*128\r\n"), &none), RESP_MORE);
@@ -358,7 +360,8 @@ static void a_full_buffer_is_never_asked_for_more(void **state)
     for (size_t most = 0; most < throttle.len; most++) {
         struct resp_limits limits = usual;
         limits.request_max = most;
-        assert_bad((struct text){throttle.at, most}, &limits, "Protocol error: too big request");
+        assert_bad((struct weir_text){throttle.at, most}, &limits,
+                   "Protocol error: too big request");
         assert_bad(throttle, &limits, "Protocol error: too big request");
     }
 }
@@ -387,7 +390,7 @@ static void any_request_reads_back_as_it_was_written(void **state)
     struct buffer b;
     buffer_init(&b, 1 << 20);
     for (int round = 0; round < ROUNDS; round++) {
-        struct text args[16];
+        struct weir_text args[16];
         size_t argc = 1 + below(&seed, 16);
         for (size_t i = 0; i < sizeof bytes; i += 1 + below(&seed, 20)) {
             bytes[i] = (char)rand_r(&seed);
@@ -395,11 +398,12 @@ static void any_request_reads_back_as_it_was_written(void **state)
         resp_put_array(&b, argc);
         for (size_t i = 0; i < argc; i++) {
             size_t len = below(&seed, sizes[below(&seed, 5)]);
-            args[i] = (struct text){bytes + below(&seed, sizeof bytes - len), len};
+            args[i] = (struct weir_text){bytes + below(&seed, sizeof bytes - len), len};
             resp_put_bulk(&b, args[i]);
         }
-        struct text all = buffer_text(&b);
-        assert_int_equal(parse((struct text){all.at, below(&seed, all.len)}, &usual), RESP_MORE);
+        struct weir_text all = buffer_text(&b);
+        assert_int_equal(parse((struct weir_text){all.at, below(&seed, all.len)}, &usual),
+                         RESP_MORE);
         assert_int_equal(parse(all, &usual), RESP_REQUEST);
         assert_int_equal(request.argc, argc);
         assert_int_equal(request.used, all.len);
@@ -414,7 +418,7 @@ static void any_request_reads_back_as_it_was_written(void **state)
 static void numbers_are_read_as_redis_reads_them(void **state)
 {
     static const struct {
-        struct text text;
+        struct weir_text text;
         bool fine;
         int64_t number;
     } rows[] = {

@@ -10,20 +10,20 @@ static const struct resp_limits limits = {
 static struct resp_request request;
 static const char *complaint;
 
-static int parse(struct text input)
+static int parse(struct weir_text input)
 {
     char *copy = malloc(input.len > 0 ? input.len : 1);
     assert_non_null(copy);
     memcpy(copy, input.at, input.len);
     complaint = NULL;
     memset(&request, 0x55, sizeof request);
-    int e = resp_parse((struct text){copy, input.len}, &limits, &request, &complaint);
+    int e = resp_parse((struct weir_text){copy, input.len}, &limits, &request, &complaint);
     free(copy); /* the words do not live there */
     return e;
 }
 
 /* The words with a bar behind each. */
-static void assert_words(struct text input, struct text expected)
+static void assert_words(struct weir_text input, struct weir_text expected)
 {
     char joined[300];
     size_t n = 0;
@@ -38,7 +38,7 @@ static void assert_words(struct text input, struct text expected)
     assert_int_equal(request.used, input.len);
 }
 
-static void assert_bad(struct text input, const char *why)
+static void assert_bad(struct weir_text input, const char *why)
 {
     assert_int_equal(parse(input), RESP_BAD);
     assert_string_equal(complaint, why);
@@ -88,7 +88,7 @@ static void escapes_are_undone_as_redis_does(void **state)
 
 static void quotes_that_do_not_end_a_word_are_refused(void **state)
 {
-    static const struct text lines[] = {
+    static const struct weir_text lines[] = {
         TEXT("a \"b\n"),        TEXT("a 'b\r\n"),  TEXT("\"\n"),         TEXT("'\n"),
         TEXT("\"a\"b\n"),       TEXT("'a'b\n"),    TEXT("\"a\"\"b\"\n"), TEXT("'a\\'\n"),
         TEXT("\"a\\\"\r\n"),    TEXT("\"a\\\n"),   TEXT("'a\\\n"),       TEXT("\"\\x\n"),
@@ -112,9 +112,9 @@ static void a_browser_is_sent_away(void **state)
 
 static void a_line_waits_for_its_end(void **state)
 {
-    struct text line = TEXT("ECHO \"a \\x41\" 'b'\r\n");
+    struct weir_text line = TEXT("ECHO \"a \\x41\" 'b'\r\n");
     for (size_t n = 0; n < line.len; n++) {
-        assert_int_equal(parse((struct text){line.at, n}), RESP_MORE);
+        assert_int_equal(parse((struct weir_text){line.at, n}), RESP_MORE);
     }
     assert_words(line, TEXT("ECHO|a A|b|"));
 }
@@ -124,12 +124,12 @@ static void a_line_has_a_longest_length(void **state)
     static const char too_big[] = "Protocol error: too big inline request";
     char line[RESP_INLINE_MAX + 1];
     memset(line, ' ', sizeof line);
-    assert_int_equal(parse((struct text){line, RESP_INLINE_MAX - 1}), RESP_MORE);
-    assert_bad((struct text){line, RESP_INLINE_MAX}, too_big);
+    assert_int_equal(parse((struct weir_text){line, RESP_INLINE_MAX - 1}), RESP_MORE);
+    assert_bad((struct weir_text){line, RESP_INLINE_MAX}, too_big);
     line[RESP_INLINE_MAX] = '\n';
-    assert_bad((struct text){line, RESP_INLINE_MAX + 1}, too_big);
+    assert_bad((struct weir_text){line, RESP_INLINE_MAX + 1}, too_big);
     line[RESP_INLINE_MAX - 1] = '\n';
-    assert_int_equal(parse((struct text){line, RESP_INLINE_MAX + 1}), RESP_REQUEST);
+    assert_int_equal(parse((struct weir_text){line, RESP_INLINE_MAX + 1}), RESP_REQUEST);
     assert_int_equal(request.used, RESP_INLINE_MAX);
 }
 
@@ -142,16 +142,16 @@ static void words_have_the_limits_of_arguments(void **state)
     char line[102];
     memset(line, 'a', sizeof line);
     line[100] = '\n';
-    assert_int_equal(parse((struct text){line, 101}), RESP_REQUEST);
+    assert_int_equal(parse((struct weir_text){line, 101}), RESP_REQUEST);
     assert_int_equal(request.argv[0].len, 100);
     line[100] = 'a';
     line[101] = '\n';
-    assert_bad((struct text){line, 102}, too_big);
+    assert_bad((struct weir_text){line, 102}, too_big);
 }
 
 static void lines_and_arrays_may_follow_each_other(void **state)
 {
-    struct text input = TEXT("PING\r\n*1\r\n$4\r\nPING\r\n\r\nECHO x\n*0\r\n");
+    struct weir_text input = TEXT("PING\r\n*1\r\n$4\r\nPING\r\n\r\nECHO x\n*0\r\n");
     static const size_t used[] = {6, 14, 2, 7, 4};
     static const unsigned argc[] = {1, 1, 0, 2, 0};
     for (int i = 0; i < 5; i++) {

@@ -20,9 +20,9 @@ static int teardown(void **state)
 }
 
 /* What has been put, which is then taken. */
-static void assert_put(struct text expected)
+static void assert_put(struct weir_text expected)
 {
-    struct text got = buffer_text(&out);
+    struct weir_text got = buffer_text(&out);
     assert_false(out.full);
     assert_int_equal(got.len, expected.len);
     assert_memory_equal(got.at, expected.at, got.len);
@@ -33,7 +33,7 @@ static void integers_are_written_whole(void **state)
 {
     static const struct {
         int64_t number;
-        struct text expected;
+        struct weir_text expected;
     } rows[] = {
         {0, TEXT(":0\r\n")},
         {7, TEXT(":7\r\n")},
@@ -75,8 +75,8 @@ static void integers_of_every_length_read_back(void **state)
                 int64_t number = sign * ((int64_t)power + by);
                 int64_t again = 0;
                 resp_put_integer(&out, number);
-                struct text line = buffer_text(&out);
-                assert_true(resp_to_i64((struct text){line.at + 1, line.len - 3}, &again));
+                struct weir_text line = buffer_text(&out);
+                assert_true(resp_to_i64((struct weir_text){line.at + 1, line.len - 3}, &again));
                 assert_true(again == number);
                 buffer_take(&out, line.len);
             }
@@ -88,7 +88,7 @@ static void a_bulk_string_holds_any_bytes(void **state)
 {
     resp_put_bulk(&out, TEXT(""));
     assert_put(TEXT("$0\r\n\r\n"));
-    resp_put_bulk(&out, (struct text){NULL, 0});
+    resp_put_bulk(&out, (struct weir_text){NULL, 0});
     assert_put(TEXT("$0\r\n\r\n"));
     resp_put_bulk(&out, TEXT("a\r\n\0\xff:1\r\n"));
     assert_put(TEXT("$9\r\na\r\n\0\xff:1\r\n\r\n"));
@@ -135,8 +135,8 @@ static void no_text_can_end_a_line_early(void **state)
     for (int c = 0; c < 256; c++) {
         all[c] = (char)c;
     }
-    resp_put_error(&out, (struct text){all, 256});
-    struct text line = buffer_text(&out);
+    resp_put_error(&out, (struct weir_text){all, 256});
+    struct weir_text line = buffer_text(&out);
     assert_int_equal(line.len, 259);
     for (size_t c = 0; c < 256; c++) {
         char expected = (char)(c < 32 || c == 127 ? ' ' : c);

@@ -27,7 +27,8 @@ static struct index *index_of(const struct index_entry *written, size_t n)
         if (written[i].attribute == INDEX_PATH && !entries[i].wild) {
             char *literal = arena_take(&arena, written[i].text.len + 1);
             assert_non_null(literal);
-            entries[i].text = (struct text){literal, pattern_literal(written[i].text, literal)};
+            entries[i].text =
+                (struct weir_text){literal, pattern_literal(written[i].text, literal)};
         }
     }
     assert_int_equal(index_create(entries, n, &index), 0);
@@ -199,11 +200,11 @@ static void values_may_hold_any_bytes_and_none(void **state)
     struct index_entry entries[] = {
         {USER, 0, false, {"a\0b", 3}}, {USER, 1, false, {"a\0c", 3}}, {USER, 2, false, {"", 0}}};
     struct index *index = index_of(entries, 3);
-    index_find_value(index, USER, (struct text){"a\0c", 3}, &found);
+    index_find_value(index, USER, (struct weir_text){"a\0c", 3}, &found);
     assert_int_equal(first_of(&found), 2);
     index_find_value(index, USER, TEXT("a"), &found);
     assert_int_equal(first_of(&found), 2);
-    index_find_value(index, USER, (struct text){NULL, 0}, &found);
+    index_find_value(index, USER, (struct weir_text){NULL, 0}, &found);
     assert_int_equal(first_of(&found), 2 | 4);
     index_destroy(index);
 }
@@ -273,13 +274,13 @@ static void four_thousand_limits_are_told_apart(void **state)
 }
 
 /* `n` segments "/a", the last one `last`. */
-static struct text deep(char *buffer, unsigned n, const char *last)
+static struct weir_text deep(char *buffer, unsigned n, const char *last)
 {
     for (unsigned i = 0; i + 1 < n; i++) {
         memcpy(buffer + 2 * i, "/a", 2);
     }
     memcpy(buffer + 2 * (n - 1), last, strlen(last));
-    return (struct text){buffer, 2 * (n - 1) + strlen(last)};
+    return (struct weir_text){buffer, 2 * (n - 1) + strlen(last)};
 }
 
 static void patterns_and_paths_may_be_as_deep_as_they_like(void **state)
@@ -294,7 +295,7 @@ static void patterns_and_paths_may_be_as_deep_as_they_like(void **state)
             struct index *index = index_of(&e, 1);
             for (unsigned m = n - 2; m <= n + 2; m++) {
                 struct index_found found = nothing();
-                struct text asked = deep(path, m, "/b");
+                struct weir_text asked = deep(path, m, "/b");
                 index_find_path(index, asked, &found);
                 assert_int_equal(first_of(&found), path_pattern_match(e.text, asked));
             }
@@ -311,7 +312,7 @@ static bool finds_exactly(const struct index *index, const char *path)
     char *exact = malloc(len);
     assert_non_null(exact);
     memcpy(exact, path, len);
-    index_find_path(index, (struct text){exact, len}, &found);
+    index_find_path(index, (struct weir_text){exact, len}, &found);
     free(exact);
     return has(&found, 0);
 }
@@ -378,7 +379,7 @@ static const char *pick(uint64_t *seed, const char *const *list, size_t n)
 }
 
 /* A path or a pattern of up to seven segments out of the list. */
-static struct text random_path(uint64_t *seed, const char *const *list, size_t n, char *buffer)
+static struct weir_text random_path(uint64_t *seed, const char *const *list, size_t n, char *buffer)
 {
     unsigned segments = (unsigned)(unit_random(seed) % 8);
     size_t len = 0;
@@ -391,7 +392,7 @@ static struct text random_path(uint64_t *seed, const char *const *list, size_t n
     if (len == 0) {
         buffer[len++] = '/';
     }
-    return (struct text){buffer, len};
+    return (struct weir_text){buffer, len};
 }
 
 struct round {
@@ -417,7 +418,8 @@ static void make_round(struct round *r, uint64_t *seed)
     }
 }
 
-static void assert_same(const struct round *r, struct text path, const struct index_found *found)
+static void assert_same(const struct round *r, struct weir_text path,
+                        const struct index_found *found)
 {
     struct index_found expected = {0};
     for (size_t i = 0; i < r->n; i++) {
@@ -448,7 +450,7 @@ static void any_index_finds_what_a_loop_over_all_patterns_finds(void **state)
         for (unsigned k = 0; k < 200; k++) {
             struct index_found found = nothing();
             char buffer[128];
-            struct text path = random_path(&seed, segments, COUNT(segments), buffer);
+            struct weir_text path = random_path(&seed, segments, COUNT(segments), buffer);
             index_find_path(index, path, &found);
             assert_same(&r, path, &found);
             matched += found.words != 0;

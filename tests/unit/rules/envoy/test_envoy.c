@@ -106,7 +106,7 @@ static void keys_are_written_so_that_they_cannot_be_mixed_up(void **state)
         to[n] = 0;
         assert_string_equal(to, rows[i].written);
     }
-    assert_int_equal(envoy_put_key((struct text){"a\0b", 3}, (char[9]){0}), 3);
+    assert_int_equal(envoy_put_key((struct weir_text){"a\0b", 3}, (char[9]){0}), 3);
 }
 
 static void attributes_of_descriptors_have_names_of_their_own(void **state)

@@ -35,7 +35,7 @@ static char *in_folder(const char *name)
 
 #define GOOD "limits: [{name: a, key: [ip], rate: 5/min}]\n"
 
-static void expect_same(const char *yaml, struct text other)
+static void expect_same(const char *yaml, struct weir_text other)
 {
     char *a = loading_show_of(yaml);
     char *b = loading_show(other);
@@ -394,7 +394,7 @@ static void the_first_error_is_handed_back_with_its_place(void **state)
 
 static void a_text_of_nothing_is_no_rules(void **state)
 {
-    assert_string_equal(loading_told((struct text){NULL, 0}),
+    assert_string_equal(loading_told((struct weir_text){NULL, 0}),
                         "1:1: found nothing, expected rules\n");
 }
 

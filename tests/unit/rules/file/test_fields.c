@@ -7,8 +7,8 @@
 #include <stdlib.h>
 
 struct target {
-    struct text text;
-    struct text name;
+    struct weir_text text;
+    struct weir_text name;
     uint64_t count;
     uint64_t whole;
     uint64_t size;
@@ -228,7 +228,7 @@ static void names_are_letters_digits_and_a_few_signs_up_to_63_bytes(void **state
         char letter = (char)c;
         bool good = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
                     c == '_' || c == '-' || c == '.';
-        assert_int_equal(name_is_good((struct text){&letter, 1}), good);
+        assert_int_equal(name_is_good((struct weir_text){&letter, 1}), good);
     }
 }
 
@@ -313,7 +313,7 @@ static void every_plain_row_of_the_file_says_what_it_expects(void **state)
             if (is_plain(f->type)) {
                 char expected[256];
                 union {
-                    struct text text;
+                    struct weir_text text;
                     struct rate rate;
                 } value;
                 struct reader r = reader();

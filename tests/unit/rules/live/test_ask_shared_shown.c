@@ -275,7 +275,8 @@ static void what_a_limit_has_counted_is_what_the_fleet_has(void **state)
     faked_end(&w);
 }
 
-static int look(void *arg, struct weir *limiter, struct text key, const struct rules_found *found)
+static int look(void *arg, struct weir *limiter, struct weir_text key,
+                const struct rules_found *found)
 {
     struct rules_found *to = arg;
     *to = *found;

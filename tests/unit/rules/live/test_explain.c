@@ -34,7 +34,7 @@ struct told {
     } at[TOLD_MAX];
 };
 
-static void note_attribute(void *arg, struct text name, struct text value)
+static void note_attribute(void *arg, struct weir_text name, struct weir_text value)
 {
     struct told *t = arg;
     size_t n = strlen(t->attributes);
@@ -97,10 +97,10 @@ static struct weir_rules_question question(const char *words)
 {
     static struct weir_rules_attribute at[16];
     struct weir_rules_question q = {.attributes = at};
-    struct text rest = text_of(words);
+    struct weir_text rest = text_of(words);
     while (rest.len > 0) {
-        struct text value = text_cut(&rest, ' ');
-        struct text name = text_cut(&value, '=');
+        struct weir_text value = text_cut(&rest, ' ');
+        struct weir_text name = text_cut(&value, '=');
         at[q.attributes_count++] =
             (struct weir_rules_attribute){name.at, name.len, value.at, value.len};
     }

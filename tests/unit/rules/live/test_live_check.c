@@ -42,7 +42,7 @@ static int check(struct weir_rules *rules, const char *yaml, struct told *t)
 {
     static const struct rules_check_told tell = {tell_limit, tell_change, tell_message};
     struct weir_error error = {0};
-    struct text text = text_of(yaml);
+    struct weir_text text = text_of(yaml);
     *t = (struct told){.len = 0};
     return rules_check(rules, &text, &tell, t, &error);
 }

@@ -20,7 +20,7 @@ static void assert_printed(const char *string, const char *expected)
     assert_string_equal(address_print(&a, buffer), expected);
 }
 
-static void assert_refused(struct text text)
+static void assert_refused(struct weir_text text)
 {
     struct weir_error error = {0};
     struct address before = {.family = 77};
@@ -120,7 +120,7 @@ static void what_is_not_strictly_an_address_is_refused(void **state)
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         assert_refused(text_of(texts[i]));
     }
-    assert_refused((struct text){NULL, 0});
+    assert_refused((struct weir_text){NULL, 0});
 }
 
 static void an_error_says_what_was_found_without_control_characters(void **state)
@@ -263,7 +263,7 @@ static void a_port_alone_gets_the_address_of_this_machine(void **state)
     assert_string_equal(address, "127.0.0.1:6380");
     assert_true(port_complete(TEXT(":0"), address));
     assert_string_equal(address, "127.0.0.1:0");
-    assert_true(port_complete((struct text){"655359", 5}, address));
+    assert_true(port_complete((struct weir_text){"655359", 5}, address));
     assert_string_equal(address, "127.0.0.1:65535");
 }
 

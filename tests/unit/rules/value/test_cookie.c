@@ -10,7 +10,7 @@
 
 static void assert_cookie(const char *field, const char *name, const char *expected)
 {
-    struct text value;
+    struct weir_text value;
     assert_true(cookie_find(text_of(field), text_of(name), &value));
     assert_int_equal(value.len, strlen(expected));
     assert_memory_equal(value.at, expected, value.len);
@@ -44,7 +44,7 @@ static void the_value_is_all_up_to_the_semicolon_without_quotes(void **state)
 
 static void two_different_values_are_refused_and_equal_ones_are_one(void **state)
 {
-    struct text value;
+    struct weir_text value;
     assert_false(cookie_find(TEXT("sid=1; sid=2"), TEXT("sid"), &value));
     assert_false(cookie_find(TEXT("sid=1; sid="), TEXT("sid"), &value));
     assert_cookie("sid=1; sid=\"1\"", "sid", "1");

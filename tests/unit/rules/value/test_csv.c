@@ -53,7 +53,7 @@ static void expect_place(unsigned i, unsigned line, unsigned column)
 }
 
 /* The file is exactly one row, then the end. */
-static void expect_only(struct text file, const char *const *fields)
+static void expect_only(struct weir_text file, const char *const *fields)
 {
     csv_init(&csv, file);
     expect_row(fields);
@@ -81,7 +81,7 @@ static void lines_end_with_lf_or_crlf_or_the_file(void **state)
 
 static void a_file_may_be_empty_or_hold_no_row(void **state)
 {
-    const struct text files[] = {
+    const struct weir_text files[] = {
         {NULL, 0},           TEXT(""),
         TEXT("\n"),          TEXT("\r\n"),
         TEXT("\r"),          TEXT("\n\n"),
@@ -176,7 +176,7 @@ static void places_are_those_of_the_first_byte_or_quote(void **state)
 
 static void only_fields_in_quotes_are_copied(void **state)
 {
-    struct text file = TEXT("a,\"b\",\"c\"\"\"\n");
+    struct weir_text file = TEXT("a,\"b\",\"c\"\"\"\n");
     csv_init(&csv, file);
     expect_row(FIELDS("a", "b", "c\""));
     assert_ptr_equal(csv.field[0].text.at, file.at);
@@ -239,7 +239,7 @@ static void errors_need_no_room(void **state)
 }
 
 /* len bytes of c, then the tail; freed by the caller. */
-static struct text long_line(const char *head, char c, size_t len, const char *tail)
+static struct weir_text long_line(const char *head, char c, size_t len, const char *tail)
 {
     size_t before = strlen(head);
     char *line = malloc(before + len + strlen(tail) + 1);
@@ -252,7 +252,7 @@ static struct text long_line(const char *head, char c, size_t len, const char *t
 
 static void expect_long(const char *head, char c, size_t len, const char *tail, const char *text)
 {
-    struct text file = long_line(head, c, len, tail);
+    struct weir_text file = long_line(head, c, len, tail);
     csv_init(&csv, file);
     if (text != NULL) {
         expect_bad(1, head[0] == 'a' ? 3 : 1, text);
@@ -286,7 +286,7 @@ static void a_row_has_at_most_16384_bytes(void **state)
 
 static void blanks_do_not_count_towards_the_row(void **state)
 {
-    struct text file = long_line("a", ' ', 100000, ",b\n");
+    struct weir_text file = long_line("a", ' ', 100000, ",b\n");
     expect_only(file, FIELDS("a", "b"));
     free((char *)file.at);
 }
@@ -360,13 +360,13 @@ static void what_is_written_is_read_back(void **state)
             put_row(&f, row, &seed);
         }
         f.len -= unit_random(&seed) % 2; /* a missing final line end */
-        csv_init(&csv, (struct text){f.bytes, f.len});
+        csv_init(&csv, (struct weir_text){f.bytes, f.len});
         for (unsigned row = 0; row < rows; row++) {
             assert_int_equal(csv_next(&csv, NULL), 1);
             assert_int_equal(csv.fields, f.counts[row]);
             for (unsigned i = 0; i < csv.fields; i++) {
-                assert_true(
-                    text_equal(csv.field[i].text, (struct text){f.fields[row][i], f.lens[row][i]}));
+                assert_true(text_equal(csv.field[i].text,
+                                       (struct weir_text){f.fields[row][i], f.lens[row][i]}));
             }
         }
         expect_end();

@@ -7,9 +7,9 @@
 static void expect_host(const char *written, const char *host)
 {
     char to[300];
-    struct text from = text_of(written);
+    struct weir_text from = text_of(written);
     size_t len = normalize_host(from, to);
-    if (!text_equal((struct text){to, len}, text_of(host))) {
+    if (!text_equal((struct weir_text){to, len}, text_of(host))) {
         fail_msg("%s became %.*s, expected %s", written, (int)len, to, host);
     }
 }
@@ -59,7 +59,7 @@ static void what_servers_read_in_different_ways_is_no_host(void **state)
     }
     for (size_t i = 0; i < sizeof others; i++) { /* with the NUL */
         const char host[] = {'a', others[i], 'b'};
-        assert_false(is_host((struct text){host, sizeof host}));
+        assert_false(is_host((struct weir_text){host, sizeof host}));
     }
 }
 
@@ -76,8 +76,8 @@ static void a_normal_host_is_normal_again(void **state)
         for (size_t j = 0; j < n; j++) {
             from[j] = letters[unit_random(&seed) % (sizeof letters - 1)];
         }
-        size_t len = normalize_host((struct text){from, n}, once);
-        size_t again = normalize_host((struct text){once, len}, twice);
+        size_t len = normalize_host((struct weir_text){from, n}, once);
+        size_t again = normalize_host((struct weir_text){once, len}, twice);
         assert_int_equal(again, len);
         assert_memory_equal(once, twice, len);
     }
@@ -92,14 +92,14 @@ static void a_method_is_in_upper_case(void **state)
     assert_memory_equal(to, "PATCH-X_1\xe4", 10);
 }
 
-static void expect_normal(enum attribute_kind kind, struct text from, struct text value)
+static void expect_normal(enum attribute_kind kind, struct weir_text from, struct weir_text value)
 {
     char *to = malloc(NORMAL_BYTES(from.len)); /* so that a write behind it is seen */
     struct weir_error error;
     size_t len;
     assert_non_null(to);
     assert_int_equal(normalize_value(kind, from, to, &len, &error), 0);
-    assert_true(text_equal((struct text){to, len}, value));
+    assert_true(text_equal((struct weir_text){to, len}, value));
     free(to);
 }
 
@@ -122,8 +122,8 @@ static void a_long_plain_value_stays_whole(void **state)
     char *from = malloc(n);
     assert_non_null(from);
     memset(from, 'x', n);
-    expect_normal(ATTRIBUTE_PLAIN, (struct text){from, n}, (struct text){from, n});
-    expect_normal(ATTRIBUTE_HOST, (struct text){from, n}, (struct text){from, n});
+    expect_normal(ATTRIBUTE_PLAIN, (struct weir_text){from, n}, (struct weir_text){from, n});
+    expect_normal(ATTRIBUTE_HOST, (struct weir_text){from, n}, (struct weir_text){from, n});
     free(from);
 }
 

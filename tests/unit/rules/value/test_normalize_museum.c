@@ -25,7 +25,7 @@ static bool same_client(const char *a, const char *b)
     return slow_same(&left, &right);
 }
 
-static bool no_address(struct text text)
+static bool no_address(struct weir_text text)
 {
     struct address a;
     struct weir_error error;
@@ -37,10 +37,10 @@ static bool same_path(const char *written, const char *path)
     char out[PATH_BYTES_MAX];
     size_t n;
     assert_int_equal(path_normalise(text_of(written), out, &n, NULL), 0);
-    return text_equal((struct text){out, n}, text_of(path));
+    return text_equal((struct weir_text){out, n}, text_of(path));
 }
 
-static bool no_path(struct text text)
+static bool no_path(struct weir_text text)
 {
     char out[PATH_BYTES_MAX];
     struct weir_error error;
@@ -265,11 +265,11 @@ static void vector_64_kib(void **state)
 {
     static char big[65536];
     static const char fills[] = "1:.%[/;a\0\xff";
-    const struct text zone = TEXT("fe80::1%");
-    const struct text query = TEXT("/login?");
+    const struct weir_text zone = TEXT("fe80::1%");
+    const struct weir_text query = TEXT("/login?");
     for (size_t i = 0; i < sizeof fills - 1; i++) {
         memset(big, fills[i], sizeof big);
-        struct text text = {big, sizeof big};
+        struct weir_text text = {big, sizeof big};
         struct cidr c;
         assert_true(no_address(text));
         assert_int_equal(cidr_parse(text, &c, NULL), WEIR_EINVAL);
@@ -281,8 +281,8 @@ static void vector_64_kib(void **state)
     memcpy(big, query.at, query.len);
     char out[PATH_BYTES_MAX];
     size_t n;
-    assert_int_equal(path_normalise((struct text){big, sizeof big}, out, &n, NULL), 0);
-    assert_true(text_equal((struct text){out, n}, TEXT("/login")));
+    assert_int_equal(path_normalise((struct weir_text){big, sizeof big}, out, &n, NULL), 0);
+    assert_true(text_equal((struct weir_text){out, n}, TEXT("/login")));
 }
 
 int main(void)

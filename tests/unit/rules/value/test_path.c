@@ -6,17 +6,17 @@
 
 static char out[PATH_BYTES_MAX];
 
-static struct text normal(struct text in)
+static struct weir_text normal(struct weir_text in)
 {
     struct weir_error error;
     size_t out_len = 0;
     if (path_normalise(in, out, &out_len, &error) != 0) {
         fail_msg("%s", error.text);
     }
-    return (struct text){out, out_len};
+    return (struct weir_text){out, out_len};
 }
 
-static void assert_text(struct text found, struct text expected)
+static void assert_text(struct weir_text found, struct weir_text expected)
 {
     if (!text_equal(found, expected)) {
         fail_msg("%.*s, expected %.*s", TEXT_ARGS(found), TEXT_ARGS(expected));
@@ -28,7 +28,7 @@ static void assert_path(const char *in, const char *expected)
     assert_text(normal(text_of(in)), text_of(expected));
 }
 
-static void assert_refused(struct text in, const char *why)
+static void assert_refused(struct weir_text in, const char *why)
 {
     struct weir_error error = {0};
     size_t out_len;
@@ -139,7 +139,7 @@ static void a_first_slash_is_added_and_a_last_one_cut(void **state)
     assert_path("/a///", "/a");
     assert_path("////", "/");
     assert_path("*", "/*");
-    assert_text(normal((struct text){NULL, 0}), TEXT("/"));
+    assert_text(normal((struct weir_text){NULL, 0}), TEXT("/"));
 }
 
 static void what_servers_read_differently_is_refused(void **state)
@@ -183,12 +183,12 @@ static void an_error_shows_the_path_without_control_characters(void **state)
 
 /* ---- length ---- */
 
-static void assert_length_of(struct text start, char fill, size_t length, size_t expected)
+static void assert_length_of(struct weir_text start, char fill, size_t length, size_t expected)
 {
     static char in[PATH_BYTES_MAX + 100];
     memset(in, fill, sizeof in);
     memcpy(in, start.at, start.len);
-    struct text text = {in, length};
+    struct weir_text text = {in, length};
     if (expected == 0) {
         assert_refused(text, "expected at most 4096");
     } else {
@@ -223,12 +223,12 @@ static void the_longest_path_is_taken_and_no_longer_one(void **state)
 static void the_canonical_spelling_encodes_what_it_must(void **state)
 {
     char encoded[3 * PATH_BYTES_MAX];
-    struct text path = TEXT("/Az09-._~!$&'()*+,:=@/%;?# \"<>[]\\^`{|}\x7f\xc3\x9f\n");
+    struct weir_text path = TEXT("/Az09-._~!$&'()*+,:=@/%;?# \"<>[]\\^`{|}\x7f\xc3\x9f\n");
     size_t n = path_encode(path, encoded);
-    assert_text((struct text){encoded, n},
+    assert_text((struct weir_text){encoded, n},
                 TEXT("/Az09-._~!$&'()*+,:=@/%25%3B%3F%23%20%22%3C%3E%5B%5D%5C%5E%60%7B%7C%7D"
                      "%7F%C3%9F%0A"));
-    assert_text(normal((struct text){encoded, n}), path);
+    assert_text(normal((struct weir_text){encoded, n}), path);
 }
 
 /* ---- one resource is one path: random spellings ---- */
@@ -246,7 +246,7 @@ static bool chance(uint64_t *seed, unsigned once_in)
 
 static void add(struct spelling *s, const char *string)
 {
-    struct text more = text_of(string);
+    struct weir_text more = text_of(string);
     memcpy(s->text + s->len, more.at, more.len);
     s->len += more.len;
 }
@@ -283,7 +283,7 @@ static void add_end(struct spelling *s, uint64_t *seed)
 }
 
 /* Any path that can come out of path_normalise(). */
-static struct text random_path(uint64_t *seed, char *path)
+static struct weir_text random_path(uint64_t *seed, char *path)
 {
     static const char bytes[] = "aabbcXY019.._-~%%;;?#: *+\\\"\x80\xc3\x9f\n2Fe";
     size_t n = 0;
@@ -304,10 +304,10 @@ static struct text random_path(uint64_t *seed, char *path)
     if (n == 0) {
         path[n++] = '/';
     }
-    return (struct text){path, n};
+    return (struct weir_text){path, n};
 }
 
-static void respell(struct text path, uint64_t *seed, struct spelling *s)
+static void respell(struct weir_text path, uint64_t *seed, struct spelling *s)
 {
     static const char *const hosts[] = {"http://h", "HTTPS://Example.COM:8443", "http://u:p@[::1]"};
     s->len = 0;
@@ -340,9 +340,9 @@ static void every_spelling_of_a_path_is_that_path(void **state)
     for (uint64_t i = 0; i < unit_scale(1000000); i++) {
         char path[100];
         struct spelling s;
-        struct text expected = random_path(&seed, path);
+        struct weir_text expected = random_path(&seed, path);
         respell(expected, &seed, &s);
-        struct text found = normal((struct text){s.text, s.len});
+        struct weir_text found = normal((struct weir_text){s.text, s.len});
         if (!text_equal(found, expected)) {
             fail_msg("%.*s became %.*s, not %.*s", (int)s.len, s.text, TEXT_ARGS(found),
                      TEXT_ARGS(expected));
@@ -357,11 +357,11 @@ static void the_canonical_spelling_stays_as_it_is(void **state)
         char path[100];
         char first[300];
         char second[300];
-        struct text expected = random_path(&seed, path);
-        struct text spelling = {first, path_encode(expected, first)};
-        struct text found = normal(spelling);
+        struct weir_text expected = random_path(&seed, path);
+        struct weir_text spelling = {first, path_encode(expected, first)};
+        struct weir_text found = normal(spelling);
         assert_text(found, expected);
-        assert_text((struct text){second, path_encode(found, second)}, spelling);
+        assert_text((struct weir_text){second, path_encode(found, second)}, spelling);
     }
 }
 
@@ -381,13 +381,13 @@ static void any_text_is_what_the_slow_way_makes_of_it(void **state)
         for (unsigned n = unit_random(&seed) % 10; n > 0; n--) {
             add(&s, tokens[unit_random(&seed) % 24]);
         }
-        struct text in = {s.text, s.len};
+        struct weir_text in = {s.text, s.len};
         bool fine = path_normalise(in, out, &out_len, NULL) == 0;
         if (fine != slow_normalise(in, slow, &slow_len)) {
             fail_msg("%.*s: %s", TEXT_ARGS(in), fine ? "should be refused" : "should be taken");
         }
         if (fine) {
-            assert_text((struct text){out, out_len}, (struct text){slow, slow_len});
+            assert_text((struct weir_text){out, out_len}, (struct weir_text){slow, slow_len});
         }
         accepted += fine;
     }

@@ -164,8 +164,8 @@ static void a_pattern_with_nul_or_too_long_is_refused(void **state)
     assert_string_equal(error.text, "path pattern '/a\\x00b' has a NUL byte");
     memset(pattern, 'a', sizeof pattern);
     pattern[0] = '/';
-    assert_int_equal(path_pattern_check((struct text){pattern, PATH_BYTES_MAX}, NULL), 0);
-    assert_int_equal(path_pattern_check((struct text){pattern, PATH_BYTES_MAX + 1}, &error),
+    assert_int_equal(path_pattern_check((struct weir_text){pattern, PATH_BYTES_MAX}, NULL), 0);
+    assert_int_equal(path_pattern_check((struct weir_text){pattern, PATH_BYTES_MAX + 1}, &error),
                      WEIR_EINVAL);
     assert_non_null(strstr(error.text, "'... is longer than a path can be"));
 }
@@ -251,7 +251,8 @@ static clock_t time_of(const char *pattern, size_t segments)
     for (int try = 0; try < 5; try++) {
         clock_t begin = clock();
         for (int i = 0; i < 50; i++) {
-            assert_false(path_pattern_match(text_of(pattern), (struct text){path, 2 * segments}));
+            assert_false(
+                path_pattern_match(text_of(pattern), (struct weir_text){path, 2 * segments}));
         }
         clock_t taken = clock() - begin;
         best = try == 0 || taken < best ? taken : best;

@@ -16,7 +16,7 @@
 #define ZEROS_40 "0000000000000000000000000000000000000000"
 #define NINES_40 "9999999999999999999999999999999999999999"
 
-typedef int whole_fn(struct text text, uint64_t *out, struct weir_error *error);
+typedef int whole_fn(struct weir_text text, uint64_t *out, struct weir_error *error);
 
 struct whole_row {
     const char *text;
@@ -29,7 +29,7 @@ static void expect_one(whole_fn *parse, const struct whole_row *row, const char 
     struct weir_error error = {0};
     uint64_t out = 1;
     (void)snprintf(longer, sizeof longer, "%s%s", row->text, behind);
-    int e = parse((struct text){longer, strlen(row->text)}, &out, &error);
+    int e = parse((struct weir_text){longer, strlen(row->text)}, &out, &error);
     if (e != 0 || out != row->value) {
         fail_msg("'%s': %d, %" PRIu64 " %s", row->text, e, out, error.text);
     }
@@ -53,7 +53,7 @@ static void expect(whole_fn *parse, const struct whole_row *rows, size_t n)
     } while (0)
 
 struct refused_row {
-    struct text text;
+    struct weir_text text;
     const char *error;
 };
 
@@ -172,7 +172,7 @@ static void an_error_text_is_whole_however_long_the_input(void **state)
         memset(input, fill[i], sizeof input);
         struct weir_error error;
         uint64_t out;
-        assert_int_equal(duration_parse((struct text){input, sizeof input}, &out, &error),
+        assert_int_equal(duration_parse((struct weir_text){input, sizeof input}, &out, &error),
                          WEIR_EINVAL);
         assert_in_range(strlen(error.text), 50, sizeof error.text - 2);
         assert_non_null(strstr(error.text, "'..., expected a duration such as 90s or 1h30m; "));
@@ -183,7 +183,7 @@ static void an_error_text_is_whole_however_long_the_input(void **state)
 
 #define SIZE "expected a size such as 512KB or 1.5GiB; "
 
-static int size(struct text text, uint64_t *out, struct weir_error *error)
+static int size(struct weir_text text, uint64_t *out, struct weir_error *error)
 {
     return quantity_parse(&quantity_size, text, "a size such as 512KB or 1.5GiB", out, error);
 }
@@ -324,7 +324,7 @@ static void the_longest_duration_is_584_years(void **state)
 
 /* ---- percentages ---- */
 
-static int percent(struct text text, uint64_t *out, struct weir_error *error)
+static int percent(struct weir_text text, uint64_t *out, struct weir_error *error)
 {
     return quantity_parse(&quantity_percent, text, "a percentage such as 25% or 12.5%", out, error);
 }
@@ -427,7 +427,7 @@ static void the_largest_rates_have_64_bits(void **state)
 
 #define RATE "expected a count per period such as 5/min; "
 
-static int rate_count(struct text text, uint64_t *out, struct weir_error *error)
+static int rate_count(struct weir_text text, uint64_t *out, struct weir_error *error)
 {
     struct rate rate = {77, 77};
     int e = rate_parse(text, 0, &rate, error);

@@ -11,7 +11,7 @@
 #define DAY (24 * H)
 
 typedef const char *print_fn(uint64_t value, char *buffer);
-typedef int parse_fn(struct text text, uint64_t *out, struct weir_error *error);
+typedef int parse_fn(struct weir_text text, uint64_t *out, struct weir_error *error);
 
 static void expect(print_fn *print, uint64_t value, const char *text)
 {
@@ -118,19 +118,19 @@ static void check_same(print_fn *print, parse_fn *parse, uint64_t value)
     char buffer[QUANTITY_MAX];
     struct weir_error error;
     uint64_t back = ~value;
-    struct text text = text_of(print(value, buffer));
+    struct weir_text text = text_of(print(value, buffer));
     assert_in_range(text.len, 1, 24);
     if (parse(text, &back, &error) != 0 || back != value) {
         fail_msg("%llu is printed as %s", (unsigned long long)value, buffer);
     }
 }
 
-static int size(struct text text, uint64_t *out, struct weir_error *error)
+static int size(struct weir_text text, uint64_t *out, struct weir_error *error)
 {
     return quantity_parse(&quantity_size, text, "a size such as 512KB or 1.5GiB", out, error);
 }
 
-static int percent(struct text text, uint64_t *out, struct weir_error *error)
+static int percent(struct weir_text text, uint64_t *out, struct weir_error *error)
 {
     return quantity_parse(&quantity_percent, text, "a percentage such as 25% or 12.5%", out, error);
 }
@@ -156,7 +156,7 @@ static void rates_read_back_as_the_same_rate(void **state)
         struct weir_error error;
         rate.count += rate.count == 0;
         rate.period_ns += rate.period_ns == 0;
-        struct text text = text_of(rate_print(rate, buffer));
+        struct weir_text text = text_of(rate_print(rate, buffer));
         assert_int_equal(rate_parse(text, round % 2, &back, &error), 0);
         assert_true(back.count == rate.count && back.period_ns == rate.period_ns);
     }

@@ -1,7 +1,7 @@
 #include "rules/value/quote.h"
 #include "support/engine/unit_limiter.h"
 
-static const char *quoted(struct text text)
+static const char *quoted(struct weir_text text)
 {
     static char buffer[QUOTE_MAX + 1];
     buffer[QUOTE_MAX] = 'X';
@@ -15,7 +15,7 @@ static void printable_text_stands_between_quotes(void **state)
 {
     assert_string_equal(quoted(TEXT("/a b~")), "'/a b~'");
     assert_string_equal(quoted(TEXT("")), "''");
-    assert_string_equal(quoted((struct text){NULL, 0}), "''");
+    assert_string_equal(quoted((struct weir_text){NULL, 0}), "''");
     assert_string_equal(quoted(TEXT("\\*'")), "'\\*''");
 }
 
@@ -40,7 +40,7 @@ static void a_long_text_is_cut_and_says_so(void **state)
     char text[200];
     for (size_t n = 0; n <= sizeof text; n++) {
         memset(text, n % 2 ? 'a' : '\n', sizeof text);
-        const char *result = quoted((struct text){text, n});
+        const char *result = quoted((struct weir_text){text, n});
         size_t length = strlen(result);
         size_t whole = 2 + n * (n % 2 ? 1 : 4);
         assert_true(length < QUOTE_MAX);

@@ -34,13 +34,13 @@ static void nothing_is_as_far_as_the_other_word_is_long(void **state)
     assert_int_equal(distance("", ""), 0);
     assert_int_equal(distance("", "rate"), 4);
     assert_int_equal(distance("rate", ""), 4);
-    assert_int_equal(suggest_distance((struct text){NULL, 0}, "rate"), 4);
+    assert_int_equal(suggest_distance((struct weir_text){NULL, 0}, "rate"), 4);
 }
 
 static void only_the_named_bytes_are_read(void **state)
 {
-    assert_int_equal(suggest_distance((struct text){"rates", 4}, "rate"), 0);
-    assert_int_equal(suggest_distance((struct text){"ra\0e", 4}, "rate"), 1);
+    assert_int_equal(suggest_distance((struct weir_text){"rates", 4}, "rate"), 0);
+    assert_int_equal(suggest_distance((struct weir_text){"ra\0e", 4}, "rate"), 1);
 }
 
 static void words_too_long_to_be_misspelt_are_far(void **state)

@@ -21,7 +21,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static struct node *read_text(struct text text)
+static struct node *read_text(struct weir_text text)
 {
     struct problems problems = {.tell = loading_message, .arg = &told};
     struct node *root = document_read(&arena, "f", text, &problems);
@@ -37,7 +37,7 @@ static struct node *read_good(const char *yaml)
     return root;
 }
 
-static void expect_told(struct text yaml, const char *expected)
+static void expect_told(struct weir_text yaml, const char *expected)
 {
     memset(&told, 0, sizeof told);
     (void)read_text(yaml);
@@ -143,7 +143,7 @@ static void only_maps_can_be_merged_and_once(void **state)
 static void nothing_is_no_document(void **state)
 {
     expect_told(TEXT(""), "1:1: found nothing, expected rules\n");
-    expect_told((struct text){NULL, 0}, "1:1: found nothing, expected rules\n");
+    expect_told((struct weir_text){NULL, 0}, "1:1: found nothing, expected rules\n");
     expect_told(TEXT("# a comment\n\n"), "1:1: found nothing, expected rules\n");
     expect_told(TEXT("\xef\xbb\xbf"), "1:1: found nothing, expected rules\n");
 }
@@ -180,7 +180,7 @@ static void one_document_is_all(void **state)
 static void bytes_that_are_no_text_are_told_where_they_are(void **state)
 {
     static const struct {
-        struct text text;
+        struct weir_text text;
         const char *place;
     } rows[] = {
         {TEXT("a: \xff\n"), "1:4: "},          {TEXT("a: 1\nb: \xc3(\n"), "2:5: "},
@@ -273,7 +273,7 @@ static void many_anchors_are_refused_in_no_time(void **state)
     for (int i = 0; i < 200000; i++) {
         n += (size_t)sprintf(yaml + n, "- &a%d x\n", i);
     }
-    assert_null(read_text((struct text){yaml, n}));
+    assert_null(read_text((struct weir_text){yaml, n}));
     assert_int_equal(told.errors, 1);
     free(yaml);
 }
@@ -284,9 +284,9 @@ static void a_text_of_sixteen_million_bytes_is_read_and_no_more(void **state)
     assert_non_null(yaml);
     memset(yaml, '#', DOCUMENT_BYTES_MAX + 1);
     memcpy(yaml, "a: 1\n", 5);
-    assert_non_null(read_text((struct text){yaml, DOCUMENT_BYTES_MAX}));
+    assert_non_null(read_text((struct weir_text){yaml, DOCUMENT_BYTES_MAX}));
     assert_string_equal(told.told, "");
-    assert_null(read_text((struct text){yaml, DOCUMENT_BYTES_MAX + 1}));
+    assert_null(read_text((struct weir_text){yaml, DOCUMENT_BYTES_MAX + 1}));
     assert_string_equal(told.told, "0:0: found 16777217 bytes, expected at most 16777216\n");
     free(yaml);
 }
