@@ -31,6 +31,14 @@ static const struct algo_ops narrow_ops[] = {
                              .describe = sliding_window_describe},
 };
 
+#define SHORTCUTS ((int)(sizeof narrow_ops / sizeof narrow_ops[0]))
+
+/* Returns whether the short cut has the algorithm. */
+static inline bool shortcut_has(int algorithm)
+{
+    return algorithm > 0 && algorithm < SHORTCUTS && narrow_ops[algorithm].fits != NULL;
+}
+
 /*
  * Returns true if the slot still held the key and was charged, or did not have to be. A call that
  * can NEVER fit goes the whole way. `algorithm` is a constant at each use, so that the functions of

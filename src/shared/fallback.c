@@ -74,7 +74,7 @@ static bool divide_window(const struct weir_options *whole, uint64_t nodes, stru
 
 static bool divide_bucket(const struct weir_options *whole, uint64_t nodes, struct weir_options *o)
 {
-    if (whole->algorithm == WEIR_LEAKY_BUCKET) {
+    if (algorithm_has(whole->algorithm, HAS_QUEUE)) {
         o->queue = share(whole->queue + 1, nodes) - 1;
         o->undelayed = min_u64(whole->undelayed / nodes, o->queue);
     } else {
@@ -85,7 +85,7 @@ static bool divide_bucket(const struct weir_options *whole, uint64_t nodes, stru
 
 bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct weir_options *part)
 {
-    bool bucket = whole->algorithm == WEIR_TOKEN_BUCKET || whole->algorithm == WEIR_LEAKY_BUCKET;
+    bool bucket = algorithm_has(whole->algorithm, IS_BUCKET);
     *part = *whole;
     part->memory = WEIR_PRIVATE;
     part->path = NULL;
@@ -165,8 +165,7 @@ static uint64_t come_since(const struct seed *s, const struct node_key *k)
     if (rate->burst != 0) {
         return sub_floor0(now_ns, k->noted_ns) / rate->interval_ns / s->fallback->nodes;
     }
-    bool bucket = o->algorithm == WEIR_TOKEN_BUCKET || o->algorithm == WEIR_LEAKY_BUCKET;
-    if (bucket) {
+    if (algorithm_has(o->algorithm, IS_BUCKET)) {
         return mul_div(sub_floor0(now_ns, k->noted_ns), o->count, o->period_ns);
     }
     return now_ns >= k->reset_at_ns ? UINT64_MAX : 0;

@@ -9,6 +9,7 @@
 #ifndef WEIR_RULES_FILE_CONFIG_H
 #define WEIR_RULES_FILE_CONFIG_H
 
+#include "base/algorithms.h"
 #include "base/hash.h"
 #include "common/arena.h"
 #include "rules/yaml/problems.h"
@@ -211,7 +212,13 @@ bool limit_replaces(const struct limit_config *limit, const struct limit_config 
 /* Returns whether the limit can make a request wait (max_wait): whether it is a bucket. */
 static inline bool limit_can_wait(const struct limit_config *limit)
 {
-    return limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_LEAKY_BUCKET;
+    return algorithm_has(limit->algorithm, IS_BUCKET);
+}
+
+/* Returns whether the limit has a queue at this rate, which may be 0 or unlimited. */
+static inline bool limit_has_queue(const struct limit_config *limit, struct rate rate)
+{
+    return algorithm_has(limit->algorithm, HAS_QUEUE) && rate_kind(rate) == RATE_COUNTS;
 }
 
 /* ---- the rest of the file ---- */

@@ -77,7 +77,7 @@ struct field {
     const char *zero;              /* quantities: a word for 0 */
     uint64_t least;                /* quantities: the range; */
     uint64_t most;                 /* 0: unlimited */
-    int algorithm;                 /* the only one that has this key; 0: all */
+    unsigned traits;               /* of the algorithms that have this key; 0: all */
     bool (*applies)(const struct show *s); /* NULL: always; otherwise not shown if it says false */
     bool once; /* may be in only one file of a folder; section_top only */
     enum field_change change;

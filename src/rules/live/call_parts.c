@@ -50,7 +50,7 @@ static int new_part(const struct gathering *g, struct call_part **part)
 static bool has_windows(const struct limit_config *limit, const struct setting *setting)
 {
     uint64_t period_ns = setting->rate.period_ns;
-    return limit->algorithm == WEIR_FIXED_WINDOW && limit->align != WEIR_ALIGN_KEY &&
+    return algorithm_has(limit->algorithm, IS_FIXED_WINDOW) && limit->align != WEIR_ALIGN_KEY &&
            period_ns != 0 && period_ns != WEIR_MONTH &&
            (period_ns % (7 * WEIR_DAY) != 0 || limit->align == LIMIT_ALIGN_EPOCH);
 }

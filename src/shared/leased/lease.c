@@ -205,7 +205,7 @@ static bool look_after(struct node_keys *keys, struct key_stripe *s, struct key_
         return false; /* its units are spent until they expire, and cannot be settled (L2) */
     }
     bool idle = idle_ns >= e->life_ns / 2 || (now_ns >= e->renew_ns && idle_ns >= e->life_ns / 4);
-    if (idle && e->left == 0 && lease_params(e)->algorithm == WEIR_FIXED_WINDOW) {
+    if (idle && e->left == 0 && algorithm_has(lease_params(e)->algorithm, IS_FIXED_WINDOW)) {
         end_lease(e); /* the window has counted the units; whether they were spent is no matter */
         return false;
     }

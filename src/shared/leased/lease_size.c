@@ -18,7 +18,7 @@ enum {
 /* Returns the time in which an empty bucket fills, or the length of a window, in us. */
 static uint64_t span_us(const struct store_params *p)
 {
-    if (p->algorithm == WEIR_FIXED_WINDOW) {
+    if (algorithm_has(p->algorithm, IS_FIXED_WINDOW)) {
         return p->a;
     }
     return p->a * p->quota + mul_div(p->b, p->quota, STORE_PARTS);
