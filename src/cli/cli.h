@@ -1,7 +1,7 @@
 /*
  * The subcommands of the program `weir`: each has a folder or file of its own and a row in
- * program.c. Options are rows too: parsing, --help, the manual page and the completion of shells are
- * derived from them.
+ * program.c. Options are rows too: parsing, --help, the manual page and the completion of shells
+ * are derived from them.
  *
  *   commands.c       finds and runs a command
  *   options.c        reads the arguments of a command, and prints its help

@@ -1,6 +1,6 @@
 /*
- * The admin secret that `weir serve` makes when none is given, and its file, in which `weir ctl` and
- * `weir top` find it:
+ * The admin secret that `weir serve` makes when none is given, and its file, in which `weir ctl`
+ * and `weir top` find it:
  *
  *     FOLDER/admin-ADDRESS.secret
  *

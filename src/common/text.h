@@ -102,7 +102,7 @@ static inline struct text text_cut(struct text *rest, char c)
     return part;
 }
 
-/* Reads a number of decimal digits. False: there is anything else, or it needs more than 64 bits. */
+/* Reads decimal digits. Returns false for anything else, and for more than 64 bits. */
 static inline bool text_to_u64(struct text a, uint64_t *number)
 {
     uint64_t n = 0;

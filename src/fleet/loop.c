@@ -96,8 +96,8 @@ struct loop_waiter {
     sem_t answered;
 };
 
-/* Passes the answer to the waiting thread. After sem_post() nothing of *w may be touched, because the
- * thread may have returned. */
+/* Passes the answer to the waiting thread. After sem_post() nothing of *w may be touched, because
+ * the thread may have returned. */
 static void on_answer(void *arg, int error, const struct remote_answer *answer)
 {
     struct loop_waiter *w = arg;

@@ -1,7 +1,8 @@
 /*
  * The short cut that most decisions take: a CHECK of a known key in a narrow table, without blocks
- * in force and without calendar months. It reads the word, decides, swaps and fills in the answer, in few instructions. Check,
- * ask, batch and throttle all begin here. Other calls go the whole way (decide.c).
+ * in force and without calendar months. It reads the word, decides, swaps and fills in the
+ * answer, in few instructions. Check, ask, batch and throttle all begin here. Other calls go
+ * the whole way (decide.c).
  */
 #ifndef WEIR_LIMIT_SHORTCUT_H
 #define WEIR_LIMIT_SHORTCUT_H

@@ -97,9 +97,9 @@ bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct w
 
 /* ---- the limiter ---- */
 
-/* Returns whether the limiter is for the numbers of the limit and of the nodes as they are now. Both
- * are read with the lock held: a thread that remembered older ones would make the limiter for those
- * again, and so lose what the keys have spent. */
+/* Returns whether the limiter is for the numbers of the limit and of the nodes as they are now.
+ * Both are read with the lock held: a thread that remembered older ones would make the limiter for
+ * those again, and so lose what the keys have spent. */
 static bool fits(const struct fallback *f, const struct store_limit *limit)
 {
     return f->round != 0 && f->nodes == store_fleet_size(limit->shared) &&

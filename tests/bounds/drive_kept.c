@@ -99,7 +99,8 @@ static void denied_lines(struct scene *s)
     end_log();
 }
 
-/* Keys that differ only after what is kept of them are two entries, and are shown without their ends. */
+/* Keys that differ only after what is kept of them are two entries, and are shown without their
+ * ends. */
 static void top_keys(struct scene *s)
 {
     char key[2 * TOP_KEY_BYTES];

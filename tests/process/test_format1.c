@@ -1,6 +1,7 @@
 /*
- * Files that weir 0.1 made (tests/process/format1): 30 keys of which key i took i mod 10 units at 1000 s, and
- * 8 blocks, the odd ones without end. They are converted when they are opened, and lose nothing.
+ * Files that weir 0.1 made (tests/process/format1): 30 keys of which key i took i mod 10
+ * units at 1000 s, and 8 blocks, the odd ones without end. They are converted when they are
+ * opened, and lose nothing.
  */
 #include <glob.h>
 #include <setjmp.h>
@@ -90,7 +91,8 @@ static void every_key_and_block_of_format_1_is_kept(void **state)
     }
 }
 
-/* A file whose time goes on: buckets refill in the years since it was made, blocks without end last. */
+/* A file whose time goes on: buckets refill in the years since it was made, blocks without end
+ * last. */
 static void a_file_of_format_1_goes_on_in_time(void **state)
 {
     struct weir_options o = options_of(*state, WEIR_TOKEN_BUCKET);

@@ -191,8 +191,8 @@ static int check_combination(const struct sim_plan *plan, const struct cli_given
 
 /*
  * Selects the shape edge if none is given, and all algorithms if neither algorithms nor rules are
- * given. Those that are not buckets come first: fixed_window, which can admit twice the quota around
- * a window's edge, and next to it the algorithms that avoid this.
+ * given. Those that are not buckets come first: fixed_window, which can admit twice the quota
+ * around a window's edge, and next to it the algorithms that avoid this.
  */
 static void default_subjects(struct sim_plan *plan)
 {

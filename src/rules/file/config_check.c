@@ -59,7 +59,7 @@ static void check_memory(const struct config *config, struct problems *problems,
     }
 }
 
-/* Returns how many tables the limits need: one for each limit or, if it has tiers, for each tier. */
+/* Returns how many tables the limits need: one for each limit, or for each of its tiers. */
 static size_t count_tables(const struct config *config)
 {
     size_t n = 0;

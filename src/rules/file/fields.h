@@ -57,7 +57,7 @@ struct field_type {
 
 /* What a reload does if a value has changed. */
 enum field_change {
-    CHANGE_BY_SECTION, /* server, store, adhoc: warns that a restart is needed; limits: applies it */
+    CHANGE_BY_SECTION, /* server, store, adhoc: warns of a needed restart; limits: applies it */
     CHANGE_APPLIED,
     CHANGE_KEYS,   /* the keys of the limit start afresh */
     CHANGE_SHARING /* the same, but only if nodes share the limit */

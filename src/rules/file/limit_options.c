@@ -1,4 +1,4 @@
-/* From a limit of the file to the limiters that decide it: their options, and the memory they need. */
+/* Makes the options of the limiters that decide a limit of the file, and computes their memory. */
 #include "base/maths.h"
 #include "rules/file/ban.h"
 #include "rules/file/limits.h"

@@ -241,7 +241,7 @@ static void warn_of_unreachable(const struct config *config, struct problems *pr
 
 /* ---- limits whose keys clients make up ---- */
 
-/* Returns whether the limit's key is the address, as the server knows it. Gateways always have it. */
+/* Returns whether the limit's key is the address, which the server always knows. */
 static bool counts_addresses(const struct config *config, const struct limit_config *limit)
 {
     const struct attribute_source *source = NULL;
@@ -272,8 +272,8 @@ static bool bounds_addresses(const struct config *config, const struct limit_con
 }
 
 /*
- * Returns whether one of the limits for which `bounds` says so applies whenever `limit` does. One in
- * shadow denies nothing, so it bounds only limits that are in shadow themselves.
+ * Returns whether one of the limits for which `bounds` says so applies whenever `limit` does. One
+ * in shadow denies nothing, so it bounds only limits that are in shadow themselves.
  */
 static bool has_address_beside(const struct config *config, const bool *bounds,
                                const struct limit_config *limit)

@@ -222,8 +222,8 @@ static int add_question(const struct gathering *all)
     return add_matches(g);
 }
 
-/* Drops the limits that other limits of the call replace. An unlimited one stays: there is nothing to
- * replace, and its status says so. */
+/* Drops the limits that other limits of the call replace. An unlimited one stays: there is nothing
+ * to replace, and its status says so. */
 static void drop_replaced(struct call *call)
 {
     for (size_t i = 0; i < call->parts_count; i++) {

@@ -429,8 +429,8 @@ static void run_events(struct exchange *x)
         connection_stream(c);
         put_hello(x);
         put_notices(x);
-        /* A page that loses its stream again and again, because its machine is busy, might otherwise
-         * never have one for long enough to see the next `top`. */
+        /* A page that loses its stream again and again, because its machine is busy, might
+         * otherwise never have one for long enough to see the next `top`. */
         if (x->role == ROLE_ADMIN && compose_top(c->worker->events)) {
             buffer_put(x->out, buffer_text(&c->worker->events->text));
         }

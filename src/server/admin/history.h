@@ -1,7 +1,8 @@
 /*
  * The history that operators' pages show, of the last 15 minutes: a sample for each second, and the
- * events of the server, such as a reload. Both are kept as the JSON text that is sent, so that a sample is composed once,
- * however many pages are open (docs/explanation/decisions/053-samples-are-kept-as-text.md).
+ * events of the server, such as a reload. Both are kept as the JSON text that is sent, so that a
+ * sample is composed once, however many pages are open
+ * (docs/explanation/decisions/053-samples-are-kept-as-text.md).
  *
  * Samples belong to the operators' thread. Any thread may note an event; a lock guards them.
  */
@@ -34,8 +35,8 @@ void history_destroy(struct history *h);
 void history_add(struct history *h, struct text sample);
 
 /*
- * Notes an event. `messages` has texts that each end with a NUL byte, as server_listen() makes them;
- * NULL: none. `h` may be NULL: then no page can be opened, and nothing is noted.
+ * Notes an event. `messages` has texts that each end with a NUL byte, as server_listen() makes
+ * them; NULL: none. `h` may be NULL: then no page can be opened, and nothing is noted.
  */
 void history_note(struct history *h, enum history_kind kind, const char *text,
                   const struct buffer *messages);

@@ -54,8 +54,8 @@ unsigned answer_flags(unsigned flags);
 void answer_for_client(const struct answer *from, struct answer *to);
 
 /*
- * Puts the header fields that tell a client of the limit, as lines, in the form of server.headers; and
- * Retry-After if the reply is a denial (`denied`) that ends with time.
+ * Puts the header fields that tell a client of the limit, as lines, in the form of server.headers;
+ * and Retry-After if the reply is a denial (`denied`) that ends with time.
  */
 void answer_put_fields(struct buffer *out, const struct answer *a, bool denied,
                        const struct server *server, uint64_t now_ns);

@@ -120,7 +120,7 @@ enum operation operation_by_name(struct text name);
 int operation_run(struct asker *asker, enum operation operation, const struct ask *ask,
                   struct answer *answer, struct weir_error *error);
 
-/* Returns how a request counts whose operation has ended, with an error (WEIR_E...) or an answer. */
+/* Returns how a request counts whose operation ended with an error (WEIR_E...) or an answer. */
 static inline enum request_result operation_result(enum operation operation, int error,
                                                    const struct answer *answer)
 {

@@ -1,8 +1,8 @@
 /*
  * POST /json: a call of Envoy's rate limit service as JSON, as its reference server takes it: a
  * RateLimitRequest in the JSON form of Protocol Buffers, with names in either form (hitsAddend,
- * hits_addend) and whole numbers as numbers or strings. Replies 200, or 429 if it is over the limit,
- * with a RateLimitResponse.
+ * hits_addend) and whole numbers as numbers or strings. Replies 200, or 429 if it is over the
+ * limit, with a RateLimitResponse.
  */
 #include "base/error.h"
 #include "server/ask/rls.h"

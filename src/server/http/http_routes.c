@@ -78,12 +78,10 @@ static bool takes(const struct http_route *route, struct text method)
            (text_is(method, "HEAD") && strcmp(route->method, "GET") == 0);
 }
 
-/* Health checks are answered even if the request waited longer than --max-age allows; retry later, or there are too many
- * connections. */
+/* Health checks are answered under overload and beyond the bound on connections. */
 static bool is_health(const struct http_route *row)
 {
-    return row >= health_routes &&
-           row < health_routes + sizeof health_routes / sizeof health_routes[0];
+    return row->run == run_healthz || row->run == run_readyz;
 }
 
 /* Returns the row for the request, or NULL; then `allow` has the methods that
@@ -192,9 +190,9 @@ static bool answer(struct connection *c, const struct http_request *request)
     return x.close;
 }
 
-/* Refuses a request at the end of its head if it leads nowhere or the client may not make it, before
- * memory and time are spent on its body. Returns true after the reply: the connection is to end,
- * because the body may follow. */
+/* Refuses a request at the end of its head if it leads nowhere or the client may not make it,
+ * before memory and time are spent on its body. Returns true after the reply: the connection is to
+ * end, because the body may follow. */
 static bool refuse_head(struct connection *c, const struct http_request *request)
 {
     struct exchange x = begin(c, request);
@@ -279,8 +277,8 @@ static bool note_more(struct connection *c, struct http_session *s, struct text 
     return true;
 }
 
-/* Returns how many bytes of empty lines the input begins with. They are no request, so that a client
- * which ends its requests with one may be silent afterwards. */
+/* Returns how many bytes of empty lines the input begins with. They are no request, so that a
+ * client which ends its requests with one may be silent afterwards. */
 static size_t count_empty_lines(const struct http_session *s, struct text input)
 {
     size_t n = 0;

@@ -81,9 +81,9 @@ bool access_has_secrets(struct access *access, enum role role);
 bool access_has_files(const struct access *access);
 
 /*
- * The connection keeps this about the secret and the certificate that its client has shown; all zero
- * if there is none yet. Its role is found once, and again whenever the secrets have changed, so
- * that a connection whose secret is no longer valid loses the role.
+ * The connection keeps this about the secret and the certificate that its client has shown; all
+ * zero if there is none yet. Its role is found once, and again whenever the secrets have changed,
+ * so that a connection whose secret is no longer valid loses the role.
  */
 struct access_pass {
     uint64_t generation; /* of the secrets at the time `role` was found */

@@ -146,8 +146,8 @@ void connection_end_stream(struct connection *c, struct text last); /* sends it,
 
 /*
  * Count memory of replies that the session keeps until the client lets them be sent: memory that is
- * taken, bytes that go out, and memory that is freed. A client that lets nothing out for write_ms is
- * cut off. They close no connection, so that a session may call them while it works.
+ * taken, bytes that go out, and memory that is freed. A client that lets nothing out for write_ms
+ * is cut off. They close no connection, so that a session may call them while it works.
  */
 void connection_keep_reply(struct connection *c, size_t bytes);
 void connection_pass_reply(struct connection *c, size_t bytes);

@@ -138,8 +138,8 @@ void connection_uncount(struct connection *c)
 
 /* ---- room ---- */
 
-/* Closes a connection of an address, or with TALLY_NONE of the address that has most on this thread.
- * Returns false if none may be closed. */
+/* Closes a connection of an address, or with TALLY_NONE of the address that has most on this
+ * thread. Returns false if none may be closed. */
 static bool replace(struct worker *w, uint32_t row, uint64_t *count, const char *why)
 {
     static struct log_limit limit;
@@ -158,8 +158,8 @@ static bool replace_any(struct worker *w)
                    "it made room for another: its address has the most connections");
 }
 
-/* Asks the thread that has the most clients, besides this one, to close one of them. Returns false if
- * no other thread has any. */
+/* Asks the thread that has the most clients, besides this one, to close one of them. Returns false
+ * if no other thread has any. */
 static bool ask_for_room(const struct worker *w)
 {
     const struct server *server = w->server;

@@ -56,8 +56,8 @@ static uint64_t time_for(const struct connection *c, uint64_t *since_ms)
     return buffer_len(&c->input) > 0 ? o->request_ms : o->idle_ms;
 }
 
-/* Ends the connection. One that is idle is told so, if its protocol can: a client that sends a request
- * at this moment then knows that it was not taken. */
+/* Ends the connection. One that is idle is told so, if its protocol can: a client that sends a
+ * request at this moment then knows that it was not taken. */
 static void end_late(struct connection *c)
 {
     bool told = is_idle(c) && c->asked && !c->beyond && c->protocol->farewell != NULL;

@@ -6,13 +6,12 @@
  * from the connection down to the store (common/remote.h, R3): it lies at the beginning of its own
  * arena, and rules and store take their parts from there.
  *
- * The replies of a connection leave in the order of its requests, unless its protocol is `unordered`:
- * then each leaves when its answer has come. A request whose answer has not
- * come yet keeps its place by its struct pending in the connection's list, and the replies to later
- * requests wait in its `behind`. Meanwhile the connection goes on reading and deciding, so that the
- * questions of a pipeline are at the store together: up to SERVER_PENDING questions (a batch may
- * go beyond that, because it is decided as a whole), or until
- * SERVER_OUTPUT_BYTES of replies wait.
+ * The replies of a connection leave in the order of its requests, unless its protocol is
+ * `unordered`: then each leaves when its answer has come. A request whose answer has not come yet
+ * keeps its place by its struct pending in the connection's list, and the replies to later requests
+ * wait in its `behind`. Meanwhile the connection goes on reading and deciding, so that the
+ * questions of a pipeline are at the store together: up to SERVER_PENDING questions (a batch may go
+ * beyond that, because it is decided as a whole), or until SERVER_OUTPUT_BYTES of replies wait.
  *
  *     struct asker asker = {.worker = w, ...};
  *     int e = operation_run(&asker, operation, &ask, &answer, &error);

@@ -146,8 +146,8 @@ static int open_sockets(struct server *server, unsigned number, int *sockets,
     return e;
 }
 
-/* Returns the most connections that may be open at once on the listeners of a thread, and so the most
- * addresses that have some. */
+/* Returns the most connections that may be open at once on the listeners of a thread, and so the
+ * most addresses that have some. */
 static uint32_t rows_of(const struct server *server, unsigned thread)
 {
     return SERVER_RESERVE +

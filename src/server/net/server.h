@@ -11,7 +11,8 @@
  *   reload.c      reads the rules and the secrets again
  *   worker.c      a thread, its loop, the timer that checks its connections
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
- *   connection_accept.c, connection_time.c  when connections begin, and when they have lasted too long
+ *   connection_accept.c, connection_time.c  when connections begin, and when they
+ *                                           have lasted too long
  *   connection_tls.c  TLS between the bytes of a connection and its protocol
  *   server_tls.c  certificates of the listeners, read again when they change
  *   crowd.c, tally.c  which connection makes room for another; counts by address

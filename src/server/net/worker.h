@@ -111,8 +111,9 @@ static inline void worker_count_requests(struct worker *worker, enum server_prot
 void worker_count_rare(struct worker *worker, enum server_protocol listener, int reason,
                        const char *limit);
 
-/* Counts a request by the reason of its denial. Those of WEIR_REASON_LIMIT are the rest, which costs
- * them nothing. A denial without a key (WEIR_REASON_MISSING) is one of those denied most, too. */
+/* Counts a request by the reason of its denial. Those of WEIR_REASON_LIMIT are the
+ * rest, which costs them nothing. A denial without a key (WEIR_REASON_MISSING) is one
+ * of those denied most, too. */
 static inline void worker_count_reason(struct worker *worker, enum server_protocol listener,
                                        enum request_result result, int reason, const char *limit)
 {
@@ -142,7 +143,7 @@ void worker_ping(struct worker *worker); /* asks for a sign of life; call from a
 void worker_stop(struct worker *worker); /* asks the thread to end; call from another thread */
 void worker_join(struct worker *worker); /* waits until it has ended */
 
-/* Frees what a thread that has ended, or never ran, used. No thread may ask it for room any more. */
+/* Frees what a thread used that has ended or never ran. No thread may ask it for room any more. */
 void worker_finish(struct worker *worker);
 
 /* Asks the thread to close an idle connection; called by other threads. */

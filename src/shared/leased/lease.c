@@ -183,8 +183,8 @@ static void end_lease(struct lease *e)
     e->renew_ns = UINT64_MAX;
 }
 
-/* key_look_fn: looks after a lease (L5). A key of which nothing is outstanding has no lease any more
- * if it was not asked for during LEASE_LIFE_NS, or if leases are stopped. */
+/* key_look_fn: looks after a lease (L5). A key of which nothing is outstanding has no lease any
+ * more if it was not asked for during LEASE_LIFE_NS, or if leases are stopped. */
 static bool look_after(struct node_keys *keys, struct key_stripe *s, struct key_part *part,
                        uint64_t now_ns, void *call)
 {

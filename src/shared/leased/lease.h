@@ -81,8 +81,8 @@ struct lease_call {
 
 enum { LEASE_ANSWERED = 1, LEASE_SEND = 2, LEASE_WAIT = 4, LEASE_DUE = 8 };
 
-/* How a question is asked. LEASE_HERE: no call is made (`call` may be NULL), and the question counts
- * only if it is answered here. LEASE_AGAIN: it has waited, and was counted before. */
+/* How a question is asked. LEASE_HERE: no call is made (`call` may be NULL), and the question
+ * counts only if it is answered here. LEASE_AGAIN: it has waited, and was counted before. */
 enum lease_how { LEASE_ASK, LEASE_HERE, LEASE_AGAIN };
 
 /*
@@ -104,8 +104,8 @@ unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum le
  * cannot wait: it settles nothing and takes no lease. lease_ask() has set call->hash. */
 void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call);
 
-/* Gives back the cost, which was taken here and not used (several limits). Returns false if the lease
- * that they came from is gone; an UNDO in the store may then give them back. */
+/* Gives back the cost, which was taken here and not used (several limits). Returns false if the
+ * lease that they came from is gone; an UNDO in the store may then give them back. */
 bool lease_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns);
 
 /* The script and the arguments of a call, for client_call(). */

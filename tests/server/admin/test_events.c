@@ -148,7 +148,8 @@ static bool next_event(struct stream *s)
     return true;
 }
 
-/* Opens a stream; its next event comes after `hello` and `notices`, of which the latter is in s->data. */
+/* Opens a stream; its next event comes after `hello` and `notices`, of which the
+ * latter is in s->data. */
 static void open_stream_from(struct stream *s, unsigned from, const char *fields)
 {
     char head[1024];
