@@ -87,9 +87,9 @@ struct weir_fleet_options {
     /* Name or address that all certificates of the store must have; NULL: the host of the URL, or
      * the one that a Sentinel or the Cluster announces. */
     const char *tls_server_name;
-    /* Percent of the store's maxmemory from which keys that are not in the store are decided by
-     * this node, by on_full of their limit; 0: 90, WEIR_FLEET_MEMORY_IGNORED: the store is not
-     * asked for its memory. */
+    /* Percent of the store's maxmemory from which this node decides keys that are not in the store,
+     * as on_full of their limit says; 0: 90, WEIR_FLEET_MEMORY_IGNORED: the store is not asked for
+     * its memory. */
     unsigned memory_high;
     unsigned reserved2; /* 0 */
 };

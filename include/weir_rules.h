@@ -126,8 +126,8 @@ struct weir_rules_denial {
     int reason;  /* enum weir_rules_reason */
     uint64_t retry_after_ns;
     uint64_t now_ns;        /* the time of the question */
-    uint64_t log_count;     /* `log: {denied: 10/s}` of the limit: so many lines ... */
-    uint64_t log_period_ns; /* ... may be logged in this time; both 0: none */
+    uint64_t log_count;     /* of `log: {denied: 10/s}` of the limit; 0: log nothing */
+    uint64_t log_period_ns; /* the time in which at most log_count lines may be logged */
 };
 
 /*

@@ -2,33 +2,31 @@
 
 #include <string.h>
 
-static const struct {
-    const char *name;
-    unsigned traits;
-} rows[ALGORITHMS_END] = {
-#define ROW(number, name, traits) [number] = {#name, (traits)},
+const unsigned algorithm_traits[ALGORITHMS_END] = {
+#define ROW(number, name, traits) [number] = (traits),
+    EACH_ALGORITHM(ROW)
+#undef ROW
+};
+
+static const char *const names[ALGORITHMS_END] = {
+#define ROW(number, name, traits) [number] = #name,
     EACH_ALGORITHM(ROW)
 #undef ROW
 };
 
 const char *weir_algorithm_name(int algorithm)
 {
-    return algorithm > 0 && algorithm < ALGORITHMS_END ? rows[algorithm].name : NULL;
+    return algorithm > 0 && algorithm < ALGORITHMS_END ? names[algorithm] : NULL;
 }
 
 int weir_algorithm_by_name(const char *name)
 {
     for (int i = 1; i < ALGORITHMS_END && name != NULL; i++) {
-        if (strcmp(rows[i].name, name) == 0) {
+        if (strcmp(names[i], name) == 0) {
             return i;
         }
     }
     return 0;
-}
-
-bool algorithm_has(int algorithm, unsigned traits)
-{
-    return algorithm > 0 && algorithm < ALGORITHMS_END && (rows[algorithm].traits & traits) != 0;
 }
 
 /* Returns the next number with one of the traits, or ALGORITHMS_END. */
@@ -48,7 +46,7 @@ const char *algorithm_list(unsigned traits, char text[ALGORITHM_LIST_MAX])
         if (end != text) {
             end = stpcpy(end, next(i, traits) < ALGORITHMS_END ? ", " : " or ");
         }
-        end = stpcpy(end, rows[i].name);
+        end = stpcpy(end, names[i]);
     }
     return text;
 }

@@ -42,8 +42,14 @@ enum algorithm_trait {
 #define ALGORITHM_ONE(number, name, traits) +1
 #define ALGORITHMS_END (1 EACH_ALGORITHM(ALGORITHM_ONE))
 
+extern const unsigned algorithm_traits[ALGORITHMS_END]; /* by number */
+
 /* Returns whether the algorithm has at least one of the traits; false if there is no such one. */
-bool algorithm_has(int algorithm, unsigned traits);
+static inline bool algorithm_has(int algorithm, unsigned traits)
+{
+    return algorithm > 0 && algorithm < ALGORITHMS_END &&
+           (algorithm_traits[algorithm] & traits) != 0;
+}
 
 /* Room for the names of all algorithms with words between them. */
 #define ALGORITHM_ROOM(number, name, traits) +sizeof(" or " #name)

@@ -25,8 +25,8 @@
 #define CLI_FAILED 1 /* it ran but did not succeed */
 #define CLI_USAGE 2  /* bad input; nothing was done */
 #define CLI_STATE 3  /* weir serve: a state file failed while it was in use */
-#define CLI_DENIED 4 /* weir check, weir ask: the verdict is deny ... */
-#define CLI_NEVER 5  /* ... or never */
+#define CLI_DENIED 4 /* weir check, weir ask: the verdict is deny */
+#define CLI_NEVER 5  /* weir check, weir ask: the verdict is never */
 
 struct cli_command;
 struct cli_given;

@@ -314,7 +314,7 @@ bool jsontext_check(struct text *text, size_t most, struct jsontext_flaw *flaw)
 static bool is_escaped(const char *quote)
 {
     size_t n = 0;
-    while (*(quote - n - 1) == '\\') { /* it ends at the first quote of the string */
+    while (*(quote - n - 1) == '\\') { /* stops at the string's opening quote at the latest */
         n++;
     }
     return n % 2 == 1;

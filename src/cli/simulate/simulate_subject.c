@@ -212,11 +212,16 @@ static int ask_rules(const struct rules_ask *ask, struct weir_rules_answer *answ
 
 static const char *binding_name(const struct weir_rules_answer *a)
 {
-    return a->reason == WEIR_REASON_MISSING      ? "(missing attribute)"
-           : a->limit[0] != 0                    ? a->limit
-           : a->reason == WEIR_REASON_ALLOW_LIST ? "(allow list)"
-           : a->reason == WEIR_REASON_BLOCK_LIST ? "(block list)"
-                                                 : "(no limit)";
+    if (a->reason == WEIR_REASON_MISSING) {
+        return "(missing attribute)";
+    }
+    if (a->limit[0] != 0) {
+        return a->limit;
+    }
+    if (a->reason == WEIR_REASON_ALLOW_LIST) {
+        return "(allow list)";
+    }
+    return a->reason == WEIR_REASON_BLOCK_LIST ? "(block list)" : "(no limit)";
 }
 
 /*

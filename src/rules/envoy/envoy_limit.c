@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 
-#define LIMIT_KEYS 24 /* at least the keys that a limit gets here */
+#define LIMIT_KEYS 24 /* initial capacity: a converted limit has about this many keys */
 #define NAME_BYTES (WEIR_RULES_NAME - 1)
 #define NAME_HASH 9 /* "-" and eight digits */
 

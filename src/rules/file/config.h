@@ -365,9 +365,9 @@ struct envoy_config {
 
 /* What decides limits whose consistency is not local. */
 enum config_fleet {
-    FLEET_NONE,    /* this process, whatever the file says */
+    FLEET_NONE,    /* every limit is decided in this process; "store" is ignored */
     FLEET_AS_FILE, /* a fleet, if the file names a store: for showing rules */
-    FLEET_GIVEN    /* a fleet, whatever the file names */
+    FLEET_GIVEN    /* a fleet, whatever store the file names */
 };
 
 /* A sandbox: rules that somebody tries out, beside those in use. Its tables need at most so many
@@ -408,8 +408,8 @@ struct config {
     struct limit_config **limits;
     size_t limits_count;
     struct text folder;    /* folder of the first file; relative paths start there */
-    uint64_t files_bytes;  /* memory of the files that the rules name ... */
-    uint64_t files_most;   /* ... and the most that it may be: server.memory */
+    uint64_t files_bytes;  /* memory of the files that the rules name */
+    uint64_t files_most;   /* most that it may be: server.memory */
     unsigned seen;         /* sections that were read and may be in one file only: bits */
     size_t limits_written; /* items under `limits`, also those that were refused */
     bool has_limits;

@@ -96,8 +96,8 @@ static void add_named(void *arg, const struct value *path)
     *(size_t *)arg += path->text.len;
 }
 
-/* Returns the bytes that attributes are compared with which are taken from paths by name: all such
- * paths for each of their sources. */
+/* Returns the total length of named path patterns times the number of attribute sources that use
+ * them: the bytes that one request may be compared with. */
 static size_t named_bytes(const struct config *config)
 {
     size_t sources = 0;

@@ -318,7 +318,8 @@ static void read_row(struct csv_table *t, struct limit_config *limit)
         return;
     }
     if (t->csv.fields == 3 && !sized && limit->algorithm != 0) {
-        problem(t->r->problems, place_of(t, 2), "found a burst with %s, expected value,rate",
+        problem(t->r->problems, place_of(t, 2),
+                "found a burst, which %s does not have, expected value,rate",
                 weir_algorithm_name(limit->algorithm));
         return;
     }

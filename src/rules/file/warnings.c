@@ -212,13 +212,16 @@ static const char *unreachable(const struct config *config, const struct limit_c
             return "a file in 'when' has no values";
         }
     }
-    return list_covers(&limit->unless, &limit->when)
-               ? "'unless' excludes every request that it is for"
-           : list_covers(&config->block, &limit->when)
-               ? "'block' denies every request that it is for"
-           : list_covers(&config->allow, &limit->when)
-               ? "'allow' lets every request pass that it is for"
-               : NULL;
+    if (list_covers(&limit->unless, &limit->when)) {
+        return "'unless' excludes every request that it is for";
+    }
+    if (list_covers(&config->block, &limit->when)) {
+        return "'block' denies every request that it is for";
+    }
+    if (list_covers(&config->allow, &limit->when)) {
+        return "'allow' lets every request pass that it is for";
+    }
+    return NULL;
 }
 
 static void warn_of_unreachable(const struct config *config, struct problems *problems)

@@ -52,13 +52,13 @@ struct call_question {
 
 /* The status of one question. Texts are in the memory of the call. */
 struct call_status {
-    int verdict;             /* enum weir_verdict */
-    bool limited;            /* a limit decided, which clients may be told; it has: */
-    bool unlimited;          /* a rate without end, or ... */
-    struct text label;       /* (of its config) */
-    struct rate rate;        /* ... this rate, and ... */
-    bool windows;            /* (its windows begin at multiples of its period since 1970) */
-    uint64_t remaining;      /* ... so much left. */
+    int verdict;        /* enum weir_verdict */
+    bool limited;       /* a limit that clients may see decided; the members below describe it */
+    bool unlimited;     /* its rate is unlimited; `rate` and `remaining` are not set */
+    struct text label;  /* the limit's `label` in the rules */
+    struct rate rate;   /* the limit's rate */
+    bool windows;       /* its windows begin at multiples of its period since 1970 */
+    uint64_t remaining; /* units that are left */
     uint64_t reset_after_ns; /* allowed: until it is fresh; denied: until a retry can succeed */
 };
 

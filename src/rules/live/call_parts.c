@@ -16,11 +16,16 @@ struct gathering {
 
 static enum part_role role_of(const struct call_question *q, const struct rule *rule)
 {
-    return q->back                    ? PART_BACK
-           : rule->shadow             ? PART_SHADOW
-           : rule->config->quota_mode ? PART_QUOTA
-           : q->hits == 0             ? PART_LOOK
-                                      : PART_ENFORCED;
+    if (q->back) {
+        return PART_BACK;
+    }
+    if (rule->shadow) {
+        return PART_SHADOW;
+    }
+    if (rule->config->quota_mode) {
+        return PART_QUOTA;
+    }
+    return q->hits == 0 ? PART_LOOK : PART_ENFORCED;
 }
 
 /* Returns whether the call may give units back to a limit. */

@@ -171,8 +171,8 @@ static bool make_room(const struct connection *c, enum role role)
         return false;
     }
     drop(one, session_of(one)->role < role
-                  ? "it made room for a stream of a higher role"
-                  : "it made room for another address: its own has the most streams");
+                  ? "a stream of a higher role needed room"
+                  : "its address has the most streams, and another address needed room");
     connection_close(one); /* at once: it must not count among other connections */
     return !c->closing;    /* the last words to the other may have made room for themselves */
 }

@@ -167,11 +167,15 @@ const struct answer_error *answer_error(int e)
 
 const char *answer_words_of_error(int e, const struct weir_error *error)
 {
-    return error->text[0] != 0 ? error->text
-           : e == WEIR_EIO     ? "the store does not answer, and only the store can do this"
-           : e == WEIR_ENOTSUP ? "this limit does not support it: only a token_bucket or "
-                                 "leaky_bucket can wait (MAXWAIT, max_wait_ms)"
-                               : weir_strerror(e);
+    if (error->text[0] != 0) {
+        return error->text;
+    }
+    if (e == WEIR_EIO) {
+        return "the store does not answer, and only the store can do this";
+    }
+    return e == WEIR_ENOTSUP ? "this limit does not support it: only a token_bucket or "
+                               "leaky_bucket can wait (MAXWAIT, max_wait_ms)"
+                             : weir_strerror(e);
 }
 
 /* ---- by the rules ---- */

@@ -1,8 +1,7 @@
 /*
  * The answer that all protocols give: verdict, limit, quota, remaining, retry_after_ms,
  * reset_after_ms, delay_ms, flags, in this order, then what an operation adds, and last the reason.
- * This file turns questions into answers;
- * each protocol writes them as bytes in its own way.
+ * This file turns questions into answers; each protocol writes them as bytes in its own way.
  */
 #ifndef WEIR_SERVER_ASK_ANSWER_H
 #define WEIR_SERVER_ASK_ANSWER_H

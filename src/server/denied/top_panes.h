@@ -31,8 +31,8 @@
  * the number of threads. */
 #define TOP_BYTES 8000000
 
-#define TOP_TURN_S 10  /* seconds of a pane ... */
-#define TOP_JOINED 3   /* ... and how many of them become one, when they are old */
+#define TOP_TURN_S 10  /* seconds of a pane */
+#define TOP_JOINED 3   /* how many panes become one when they are old */
 #define TOP_RECENT 8   /* panes of the last minute, and those that will be joined next */
 #define TOP_OLD 28     /* joined ones: with those of the last minute at least 15 minutes */
 #define TOP_MINUTES 15 /* the longest time of a list */

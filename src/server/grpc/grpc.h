@@ -31,9 +31,9 @@
 #define GRPC_CALL_BYTES 2048   /* memory of a call without messages, nghttp2's included */
 #define GRPC_SPARE_BYTES 1024  /* the largest buffer of a call whose memory is used again */
 #define GRPC_FIELDS_BYTES 8192 /* header fields of a call; of some methods, those that are read */
-#define GRPC_FRAMES 2000       /* frames of a connection that may come at once ... */
-#define GRPC_FRAMES_CALL 10    /* ... besides this many for each call ... */
-#define GRPC_FRAMES_SECOND 20  /* ... and each second */
+#define GRPC_FRAMES 2000       /* frames of a connection that may come at once */
+#define GRPC_FRAMES_CALL 10    /* frames more for each call */
+#define GRPC_FRAMES_SECOND 20  /* frames more for each second */
 
 /* Status codes of gRPC. */
 enum grpc_status {

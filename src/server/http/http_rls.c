@@ -177,11 +177,16 @@ static int read_descriptor(const struct reading *r, struct text name, struct tex
 static int read_member(const struct reading *r, struct text name, struct text value, void *to)
 {
     struct rls_ask *ask = to;
-    return text_is(name, "domain")        ? read_string(r, name, value, &ask->domain)
-           : text_is(name, "descriptors") ? read_list(r, name, value, read_descriptor, ask)
-           : named(name, "hitsAddend", "hits_addend")
-               ? read_number(r, name, value, UINT32_MAX, &ask->hits)
-               : unknown(r, name, "domain, descriptors or hitsAddend");
+    if (text_is(name, "domain")) {
+        return read_string(r, name, value, &ask->domain);
+    }
+    if (text_is(name, "descriptors")) {
+        return read_list(r, name, value, read_descriptor, ask);
+    }
+    if (named(name, "hitsAddend", "hits_addend")) {
+        return read_number(r, name, value, UINT32_MAX, &ask->hits);
+    }
+    return unknown(r, name, "domain, descriptors or hitsAddend");
 }
 
 /* ---- responses ---- */

@@ -68,8 +68,8 @@ bool http_is_ours(struct exchange *x); /* http_origin.c */
 bool http_is_forwarded(const struct http_request *r); /* http_auth.c */
 
 /* Tables of routes; `path` is NULL after the last row. */
-extern struct http_route http_operation_routes[];  /* http_operations.c: as JSON, for clients ... */
-extern struct http_route http_key_routes[];        /* ... and for operators */
+extern struct http_route http_operation_routes[];  /* http_operations.c: as JSON, for clients */
+extern struct http_route http_key_routes[];        /* the same for operators */
 void http_make_routes(void);                       /* fills these two; called once */
 extern const struct http_route http_auth_routes[]; /* http_auth.c: questions from gateways */
 extern const struct http_route http_rls_routes[];  /* http_rls.c: Envoy's calls as JSON */

@@ -155,7 +155,7 @@ static bool replace(struct worker *w, uint32_t row, uint64_t *count, const char 
 static bool replace_any(struct worker *w)
 {
     return replace(w, TALLY_NONE, &w->counts.replaced,
-                   "it made room for another: its address has the most connections");
+                   "its address has the most connections, and a new client needed room");
 }
 
 /* Asks the thread that has the most clients, besides this one, to close one of them. Returns false
@@ -236,7 +236,7 @@ static bool enter(struct connection *c)
     uint32_t row = tally_add(tally, key, 1, most, &count);
     if (row == TALLY_NONE && count >= most &&
         replace(w, tally_row(tally, key), &w->counts.replaced_address,
-                "it made room for another of its address")) {
+                "its address reached the limit of connections and opened a newer one")) {
         row = tally_add(tally, key, 1, most, &count);
     }
     if (row != TALLY_NONE) {

@@ -55,8 +55,8 @@ struct pending_wire {
     bool close;         /* HTTP: the connection ends after the reply */
     bool old;           /* HTTP/1.0: the reply must say keep-alive */
     bool head;          /* HEAD: no body */
-    int status;         /* HTTP: of a reply whose body a job has composed (sandbox/job.h) ... */
-    const char *type;   /* ... and the type of that body; NULL: there is none */
+    int status;         /* HTTP: of a reply whose body a job has composed (sandbox/job.h) */
+    const char *type;   /* the type of that body; NULL: there is none */
 };
 
 struct pending {

@@ -158,8 +158,8 @@ struct server_options {
     bool inline_commands;
     uint64_t adhoc_keys;  /* capacity for CL.THROTTLE; 0: off */
     int adhoc_on_full;    /* enum weir_on_full */
-    bool adhoc_shared;    /* the fleet decides CL.THROTTLE ... */
-    int adhoc_on_failure; /* ... and so does this: enum remote_failure */
+    bool adhoc_shared;    /* the fleet decides CL.THROTTLE */
+    int adhoc_on_failure; /* enum remote_failure, of CL.THROTTLE */
     uint64_t idle_ms;     /* 0 in these three: SERVER_IDLE_MS, _REQUEST_MS, _WRITE_MS */
     uint64_t request_ms;
     uint64_t write_ms;
@@ -240,8 +240,8 @@ struct server {
     struct top_panes *panes;       /* server/denied/top_panes.h; the operators' thread's */
     struct limit_reasons *reasons; /* server/denied/limit_reasons.h */
     struct history *history;       /* server/admin/history.h; NULL: operators have no listener */
-    struct tally *clients;         /* connections of each address, and ... */
-    struct tally *operators;       /* ... those of the operators' listener */
+    struct tally *clients;         /* connections of each address */
+    struct tally *operators;       /* the same for the operators' listener */
     struct penalties *penalties;
     struct server_tls *tls;      /* server_tls.c; NULL: no listener speaks TLS */
     struct sandboxes *sandboxes; /* server/sandbox/sandboxes.h */
@@ -259,8 +259,8 @@ struct server {
     struct weir_error store_why;
     struct weir_error certificates_told; /* see tell_certificates() */
     unsigned store_quiet;   /* calls of fleet_watch() until a refusal may be logged again */
-    unsigned targets_quiet; /* the same for refused addresses, ... */
-    uint64_t targets_told;  /* ... and how many of them have been logged */
+    unsigned targets_quiet; /* the same for refused addresses */
+    uint64_t targets_told;  /* refused addresses that have been logged */
     bool policy_told;       /* what was logged about the store's memory */
     bool full_told;
     unsigned memory_quiet;

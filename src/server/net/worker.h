@@ -22,12 +22,12 @@ struct worker_counts {
     uint64_t replaced_bytes;          /* the same, by the bounds on bytes of their thread */
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
     uint64_t forwarded_ignored;       /* requests whose fields about the client were not believed */
-    uint64_t hits_given;              /* limits to which negative hits gave units back ... */
-    uint64_t hits_withheld;           /* ... and those to which they were not allowed to */
-    uint64_t bad_calls;               /* of Envoy's service that ended with an error ... */
-    uint64_t bad_calls_denied;        /* ... or were denied, because of what was in them */
-    uint64_t calls_unread_value;      /* calls with an attribute that cannot be read ... */
-    uint64_t calls_unread_cost;       /* ... or with a cost of which that is so */
+    uint64_t hits_given;              /* limits to which negative hits gave units back */
+    uint64_t hits_withheld;           /* limits to which they were not allowed to */
+    uint64_t bad_calls;               /* calls of Envoy's service whose content made them fail */
+    uint64_t bad_calls_denied;        /* calls of Envoy's service whose content made them denied */
+    uint64_t calls_unread_value;      /* calls with an attribute that cannot be read */
+    uint64_t calls_unread_cost;       /* calls with a cost that cannot be read */
     uint64_t forwarded_refused;       /* requests whose fields leave the client's address unclear */
     struct histogram took[PROTOCOLS]; /* from reading a request to composing its reply */
     uint64_t open[PROTOCOLS];         /* connections that are open now */

@@ -35,9 +35,9 @@ struct job {
     bool from_file;                 /* of a check: of the files on disk, not of the body */
     bool failed;                    /* its sandbox must go */
     uint64_t until_ns;              /* of a step: when it has taken too long */
-    int status;                     /* of the reply ... */
-    const char *type;               /* ... its type, NULL if it has no body ... */
-    struct buffer reply;            /* ... and the body */
+    int status;                     /* of the reply */
+    const char *type;               /* of the reply's body; NULL: there is none */
+    struct buffer reply;            /* the body */
 };
 
 /*

@@ -46,8 +46,8 @@ enum sandbox_pool { POOL_OPERATORS, POOL_DEMO, POOLS };
 
 struct sandbox {
     enum sandbox_pool pool;
-    struct address owner; /* of the demo: its client ... */
-    const char *scenario; /* ... and its rules */
+    struct address owner; /* demo: the client */
+    const char *scenario; /* demo: the name of its rules */
     bool used;            /* this place of the table is taken */
     bool busy;            /* S1 */
     bool doomed;          /* S2 */

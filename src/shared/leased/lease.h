@@ -68,14 +68,14 @@ struct lease_call {
     struct store_limit *limit; /* held until lease_reply() or lease_lost() */
     struct store_key key;      /* in the store */
     struct hash hash;          /* node_key_hash() of the key */
-    uint64_t id;               /* of the key's call; 0: it neither settles nor takes a lease */
+    uint64_t id; /* number of the call for this key; 0: it neither settles nor takes a lease */
     uint64_t made_ns;
     uint64_t cost;  /* of the question that waits for the call; 0: none does */
     uint64_t want;  /* units that the node wants to hold afterwards */
     uint64_t lease; /* the store's mark of the key's lease that is settled; 0: none */
-    uint64_t held;  /* units of that lease, all of which are settled by this call: */
-    uint64_t back;  /* ... these come back unused, */
-    uint64_t keep;  /* ... these go on under the new lease; the rest is spent */
+    uint64_t held;  /* units of that lease, all of which this call settles */
+    uint64_t back;  /* units of `held` that come back unused */
+    uint64_t keep;  /* units of `held` that go on under the new lease; the rest is spent */
     bool drop;      /* the returned units may not be spent here, even if the call cannot be sent */
 };
 
