@@ -3,8 +3,8 @@
  *
  *     fleet_loop redis://127.0.0.1:6379
  *
- * Requests come through a pipe, one byte each. The program asks a question for each, and weir_fleet_run() calls
- * on_answer() with the answers. Exits with 1 if a request gets no answer.
+ * Requests come through a pipe, one byte each. The program asks a question for each, and
+ * weir_fleet_run() calls on_answer() with the answers. Exits with 1 if a request gets no answer.
  */
 #include <poll.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
 /*
- * Two nodes of a fleet share one limit through Redis: together they admit as much as one node would.
+ * Two nodes of a fleet share one limit through Redis: together they admit as much
+ * as one node would.
  *
  *     fleet_wait redis://127.0.0.1:6379
  *
- * Each fleet has its own thread, which talks to the store; weir_fleet_check() waits for the answer and may be
- * called from any thread. Exits with 1 if the store answered and the total is not exact.
+ * Each fleet has its own thread, which talks to the store; weir_fleet_check() waits for the answer
+ * and may be called from any thread. Exits with 1 if the store answered and the total is not exact.
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -139,7 +139,7 @@ extern "C" {
 enum weir_errno { WEIR_OK = 0, WEIR_ERRORS(WEIR_ERROR_ENUM) };
 #undef WEIR_ERROR_ENUM
 
-/* Describes for a person why a limiter could not be opened or changed. Success leaves it as it was. */
+/* Says in words why a limiter could not be opened or changed. Success leaves it unchanged. */
 struct weir_error {
     int code;       /* one of enum weir_errno */
     char text[248]; /* what was found and what was expected; always terminated */
@@ -287,8 +287,8 @@ struct weir;
  * On success the caller owns *w and ends it with weir_close(). On failure *w is NULL, nothing has
  * changed, and *error (may be NULL) says why.
  *
- * Errors: WEIR_EINVAL (a field that makes no sense), WEIR_ERATE, WEIR_EQUOTA, WEIR_ENOMEM, WEIR_ENOSPC,
- * WEIR_EIO, WEIR_ENOENT (WEIR_MUST_EXIST), WEIR_EACCES, WEIR_EVERSION, WEIR_EDAMAGED,
+ * Errors: WEIR_EINVAL (a field that makes no sense), WEIR_ERATE, WEIR_EQUOTA, WEIR_ENOMEM,
+ * WEIR_ENOSPC, WEIR_EIO, WEIR_ENOENT (WEIR_MUST_EXIST), WEIR_EACCES, WEIR_EVERSION, WEIR_EDAMAGED,
  * WEIR_EMISMATCH, WEIR_ETIME (the file's time line has run out, or the clock is wrong), WEIR_ECPU,
  * WEIR_ENOTSUP (WEIR_XXH3 in a library that was built without xxhash.h).
  */
@@ -308,9 +308,9 @@ WEIR_API void weir_close(struct weir *w);
  * plus the new time to full, debt included. A default max_debt follows the quota. burst_or_queue
  * must be 0 for the windows and the log; 0 means count for token_bucket.
  *
- * Returns 0, WEIR_EINVAL, WEIR_ERATE or WEIR_EQUOTA. An error changes nothing. sliding_log cannot grow beyond
- * the count that it was made with (WEIR_EQUOTA), nor a bucket to a rate that its time unit cannot
- * express (WEIR_ERATE).
+ * Returns 0, WEIR_EINVAL, WEIR_ERATE or WEIR_EQUOTA. An error changes nothing. sliding_log cannot
+ * grow beyond the count that it was made with (WEIR_EQUOTA), nor a bucket to a rate that its time
+ * unit cannot express (WEIR_ERATE).
  */
 WEIR_API int weir_change(struct weir *w, uint64_t count, uint64_t burst_or_queue,
                          struct weir_error *error);
@@ -465,10 +465,10 @@ WEIR_API int weir_check_several_at(const struct weir_part *parts, size_t n, uint
                                    struct weir_answer *answer);
 
 /*
- * Decides by GCRA: a token bucket whose numbers come with the question, one unit per interval_ns and
- * burst units at once. A key keeps its state when they change. This is for protocols that carry the
- * limit in each call. w is a token_bucket limiter that provides the table, and the time that its
- * own burst takes to refill bounds burst * interval_ns.
+ * Decides by GCRA: a token bucket whose numbers come with the question, one unit per interval_ns
+ * and burst units at once. A key keeps its state when they change. This is for protocols that carry
+ * the limit in each call. w is a token_bucket limiter that provides the table, and the time that
+ * its own burst takes to refill bounds burst * interval_ns.
  *
  * Errors as weir_ask(), and WEIR_ERATE: interval_ns or burst is 0; WEIR_EQUOTA: it takes too long
  * to refill; WEIR_ENOTSUP: w is not a token_bucket.

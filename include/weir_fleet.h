@@ -21,17 +21,19 @@
  *     struct weir_answer a;
  *     weir_fleet_check(limit, "alice", 5, 1, &a); // waits for the store
  *
- * All nodes that use the same store, prefix and name share the limit; they must give it the same numbers.
+ * All nodes that use the same store, prefix and name share the limit; they must give
+ * it the same numbers.
  *
  * LOOPS. By default the fleet has its own thread, and every function may be called from any thread.
- * With WEIR_FLEET_CALLERS_LOOP it has none: one thread of the program calls all functions. It waits until
- * weir_fleet_fd() is readable or weir_fleet_timeout_ms() has passed, then calls weir_fleet_run(), which
- * never waits and calls the callbacks. weir_fleet_check() returns WEIR_ENOTSUP then.
+ * With WEIR_FLEET_CALLERS_LOOP it has none: one thread of the program calls all
+ * functions. It waits until weir_fleet_fd() is readable or weir_fleet_timeout_ms() has
+ * passed, then calls weir_fleet_run(), which never waits and calls the callbacks.
+ * weir_fleet_check() returns WEIR_ENOTSUP then.
  *
- * ANSWERS. Every question is answered once, by the deadline. If the store cannot be asked, or does not
- * answer in time, on_store_failure decides, and the answer has WEIR_FLAG_DEGRADED. A call that was sent is
- * never sent again unless the store has proved that it did not run: a unit is charged at most once for a
- * question.
+ * ANSWERS. Every question is answered once, by the deadline. If the store cannot be asked, or does
+ * not answer in time, on_store_failure decides, and the answer has WEIR_FLAG_DEGRADED. A call that
+ * was sent is never sent again unless the store has proved that it did not run: a unit is charged
+ * at most once for a question.
  *
  * FORK. A child process cannot use the fleet: it may only call weir_fleet_close().
  */
@@ -73,21 +75,21 @@ struct weir_fleet_options {
     const char *sentinel_user;
     const char *sentinel_password;
     const char *sentinel_password_file;
-    /* "10.0.0.0/8,fd00::/8": a node or master that the store or a Sentinel announces is used only if
-     * its address is in one of these networks. Hosts of the URL are always used. "": no others are.
-     * NULL: any may be announced. */
+    /* "10.0.0.0/8,fd00::/8": a node or master that the store or a Sentinel announces is used only
+     * if its address is in one of these networks. Hosts of the URL are always used. "": no others
+     * are. NULL: any may be announced. */
     const char *networks;
-    /* Used only for rediss://, rediss-sentinel:// and rediss-cluster://. Files in PEM form; they are
-     * read again for a new connection if they have changed. */
+    /* Used only for rediss://, rediss-sentinel:// and rediss-cluster://. Files in PEM form; they
+     * are read again for a new connection if they have changed. */
     const char *tls_ca;   /* CA of the store's certificates; NULL: the system's */
     const char *tls_cert; /* own certificate, for a store that asks for one; NULL: none */
     const char *tls_key;  /* its key; required with tls_cert */
     /* Name or address that all certificates of the store must have; NULL: the host of the URL, or
      * the one that a Sentinel or the Cluster announces. */
     const char *tls_server_name;
-    /* Percent of the store's maxmemory from which keys that are not in the store are decided by
-     * this node, by on_full of their limit; 0: 90, WEIR_FLEET_MEMORY_IGNORED: the store is not asked
-     * for its memory. */
+    /* Percent of the store's maxmemory from which this node decides keys that are not in the store,
+     * as on_full of their limit says; 0: 90, WEIR_FLEET_MEMORY_IGNORED: the store is not asked for
+     * its memory. */
     unsigned memory_high;
     unsigned reserved2; /* 0 */
 };
@@ -101,20 +103,22 @@ struct weir_fleet_options {
         sizeof(struct weir_fleet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
     }
 
-/* Opens a fleet. Does not wait for the store, and succeeds if it is unavailable. Returns 0, WEIR_EINVAL
- * (*error says what was found), WEIR_ENOMEM, or WEIR_EIO (the password file or one for TLS; no thread). */
+/* Opens a fleet. Does not wait for the store, and succeeds if it is unavailable. Returns 0,
+ * WEIR_EINVAL (*error says what was found), WEIR_ENOMEM, or WEIR_EIO (the password file or one
+ * for TLS; no thread). */
 WEIR_API int weir_fleet_open(struct weir_fleet **fleet, const struct weir_fleet_options *options,
                              struct weir_error *error);
 
 /* Closes a fleet. Pending questions are answered by the store within 100 ms, otherwise by
- * on_store_failure; unused leases are returned. All limits must be closed before, and no other thread may
- * use the fleet. Must not be called from a callback, because it waits for that thread. NULL is allowed. */
+ * on_store_failure; unused leases are returned. All limits must be closed before, and no other
+ * thread may use the fleet. Must not be called from a callback, because it waits for that
+ * thread. NULL is allowed. */
 WEIR_API void weir_fleet_close(struct weir_fleet *fleet);
 
-/* These are for WEIR_FLEET_CALLERS_LOOP. weir_fleet_fd() returns a descriptor for poll(), readable when there is
- * work. weir_fleet_timeout_ms() returns after how many ms weir_fleet_run() must be called at the latest;
- * -1: only when the descriptor is readable. Without that flag they return WEIR_ENOTSUP, -1 and
- * WEIR_ENOTSUP. */
+/* These are for WEIR_FLEET_CALLERS_LOOP. weir_fleet_fd() returns a descriptor for poll(), readable
+ * when there is work. weir_fleet_timeout_ms() returns after how many ms weir_fleet_run() must be
+ * called at the latest; -1: only when the descriptor is readable. Without that flag they return
+ * WEIR_ENOTSUP, -1 and WEIR_ENOTSUP. */
 WEIR_API int weir_fleet_fd(const struct weir_fleet *fleet);
 WEIR_API int weir_fleet_timeout_ms(const struct weir_fleet *fleet);
 WEIR_API int weir_fleet_run(struct weir_fleet *fleet);
@@ -153,9 +157,9 @@ struct weir_fleet_limit_options {
         sizeof(struct weir_fleet_limit_options), 0, WEIR_OPTIONS_INIT, 0, 0, 0, 0                  \
     }
 
-/* Opens a limit. Returns 0 or an error of weir_open(); WEIR_EINVAL, WEIR_ERATE or WEIR_EQUOTA also for
- * numbers that a script cannot express, and for algorithms that the consistency does not support. *error
- * says what was found. */
+/* Opens a limit. Returns 0 or an error of weir_open(); WEIR_EINVAL, WEIR_ERATE or WEIR_EQUOTA also
+ * for numbers that a script cannot express, and for algorithms that the consistency does not
+ * support. *error says what was found. */
 WEIR_API int weir_fleet_limit_open(struct weir_fleet_limit **limit, struct weir_fleet *fleet,
                                    const struct weir_fleet_limit_options *options,
                                    struct weir_error *error);
@@ -168,15 +172,15 @@ WEIR_API int weir_fleet_limit_consistency(const struct weir_fleet_limit *limit);
 
 /* ---- asking ------------------------------------------------------------ */
 
-/* Called with an answer. error: 0, or WEIR_EIO if the operation needs the store, which is unavailable.
- * Called on the fleet's thread, or within weir_fleet_run(). Must not wait and must not close the fleet;
- * may ask again. */
+/* Called with an answer. error: 0, or WEIR_EIO if the operation needs the store, which is
+ * unavailable. Called on the fleet's thread, or within weir_fleet_run(). Must not wait and must not
+ * close the fleet; may ask again. */
 typedef void (*weir_fleet_done_fn)(void *arg, int error, const struct weir_answer *answer);
 
 /*
- * Asks a question. Returns 1 if *answer is complete: `done` will not be called. Returns 0 if `done` will
- * be called once with the answer. Otherwise returns an error as weir_ask(), and nothing has happened.
- * question->hashed must be NULL.
+ * Asks a question. Returns 1 if *answer is complete: `done` will not be called. Returns 0 if `done`
+ * will be called once with the answer. Otherwise returns an error as weir_ask(), and nothing has
+ * happened. question->hashed must be NULL.
  */
 WEIR_API int weir_fleet_ask(struct weir_fleet_limit *limit, const struct weir_question *question,
                             struct weir_answer *answer, weir_fleet_done_fn done, void *arg);
@@ -185,10 +189,10 @@ WEIR_API int weir_fleet_ask(struct weir_fleet_limit *limit, const struct weir_qu
 WEIR_API int weir_fleet_check(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                               uint64_t cost, struct weir_answer *answer);
 
-/* Do what the functions of weir.h with these names do. They return 0, and `done` (may be NULL) gets the
- * answer; or they return WEIR_E..., and `done` is not called. A block lasts for_ns, which may be WEIR_FOREVER. The answers to
- * block, unblock and reset have no verdict. A refund is for units that were charged just now, so it does
- * nothing for a leaky_bucket. */
+/* Do what the functions of weir.h with these names do. They return 0, and `done` (may be NULL) gets
+ * the answer; or they return WEIR_E..., and `done` is not called. A block lasts for_ns, which may
+ * be WEIR_FOREVER. The answers to block, unblock and reset have no verdict. A refund is for units
+ * that were charged just now, so it does nothing for a leaky_bucket. */
 WEIR_API int weir_fleet_refund(struct weir_fleet_limit *limit, const void *key, size_t key_len,
                                uint64_t units, weir_fleet_done_fn done, void *arg);
 WEIR_API int weir_fleet_penalize(struct weir_fleet_limit *limit, const void *key, size_t key_len,
@@ -224,17 +228,18 @@ WEIR_API int weir_fleet_trouble(const struct weir_fleet *fleet, struct weir_erro
 /* ---- a ring ------------------------------------------------------------ */
 
 /*
- * Says which node a key belongs to, for programs that route requests themselves. When a node leaves, only
- * its keys move; when a node is added, keys move only to it. There may be up to 1,000 nodes; with up to 100,
- * the heaviest has at most 1.25 times its share of keys. Nodes are identified by their names: all programs
- * with the same names, in any order, on any machine, agree. The hash has no secret: a client that can choose
- * keys can choose their node. A ring takes 256 KB, and about 0.2 ms for each node to make; a lookup takes
- * some 20 ns. A ring never changes: for other nodes, make another.
+ * Says which node a key belongs to, for programs that route requests themselves. When a node
+ * leaves, only its keys move; when a node is added, keys move only to it. There may be up to 1,000
+ * nodes; with up to 100, the heaviest has at most 1.25 times its share of keys. Nodes are
+ * identified by their names: all programs with the same names, in any order, on any machine, agree.
+ * The hash has no secret: a client that can choose keys can choose their node. A ring takes 256 KB,
+ * and about 0.2 ms for each node to make; a lookup takes some 20 ns. A ring never changes: for
+ * other nodes, make another.
  */
 struct weir_ring;
 
-/* Makes a ring. Names have 1 to 1,024 bytes and must differ. Returns 0, WEIR_EINVAL (*error says what was
- * found) or WEIR_ENOMEM. */
+/* Makes a ring. Names have 1 to 1,024 bytes and must differ. Returns 0, WEIR_EINVAL (*error says
+ * what was found) or WEIR_ENOMEM. */
 WEIR_API int weir_ring_open(struct weir_ring **ring, const char *const *nodes, size_t count,
                             struct weir_error *error);
 

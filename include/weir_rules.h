@@ -126,8 +126,8 @@ struct weir_rules_denial {
     int reason;  /* enum weir_rules_reason */
     uint64_t retry_after_ns;
     uint64_t now_ns;        /* the time of the question */
-    uint64_t log_count;     /* `log: {denied: 10/s}` of the limit: so many lines ... */
-    uint64_t log_period_ns; /* ... may be logged in this time; both 0: none */
+    uint64_t log_count;     /* of `log: {denied: 10/s}` of the limit; 0: log nothing */
+    uint64_t log_period_ns; /* the time in which at most log_count lines may be logged */
 };
 
 /*
@@ -294,8 +294,8 @@ struct weir_rules_question {
  * (answer.shown). */
 #define WEIR_RULES_SHOW 0x1u
 /* The caller waits for answer.delay_ns before it lets the request pass, but no longer than
- * server.hold_max of the rules: a leaky_bucket denies, and charges nothing, where the delay would be
- * longer. With NO_DELAY it allows only requests that need no delay. */
+ * server.hold_max of the rules: a leaky_bucket denies, and charges nothing, where the delay would
+ * be longer. With NO_DELAY it allows only requests that need no delay. */
 #define WEIR_RULES_HOLD 0x2u
 #define WEIR_RULES_NO_DELAY 0x4u
 
@@ -378,10 +378,10 @@ struct weir_rules_answer {
  * Decides whether a request may pass now. The short form reads the clock.
  *
  * Returns 0, or WEIR_EATTRIBUTE if a value cannot be used (an invalid ip, an ambiguous path, a cost
- * attribute that is missing or not a whole number from 1 up, a value that is too long), WEIR_EINVAL,
- * WEIR_ETIME, WEIR_ENOTSUP (max_wait, but no limit that applies is a bucket; a limit that a fleet
- * decides). After an error nothing was charged, the answer has no verdict, and *error (may be NULL)
- * says what was found.
+ * attribute that is missing or not a whole number from 1 up, a value that is too long),
+ * WEIR_EINVAL, WEIR_ETIME, WEIR_ENOTSUP (max_wait, but no limit that applies is a bucket; a limit
+ * that a fleet decides). After an error nothing was charged, the answer has no verdict, and *error
+ * (may be NULL) says what was found.
  */
 WEIR_API int weir_rules_ask(struct weir_rules *rules, const struct weir_rules_question *question,
                             struct weir_rules_answer *answer, struct weir_error *error);
@@ -396,16 +396,16 @@ WEIR_API int weir_rules_ask_at(struct weir_rules *rules, const struct weir_rules
 typedef void (*weir_rules_done_fn)(void *arg, int error, const struct weir_rules_answer *answer);
 
 /*
- * Does what weir_rules_ask() does, for rules with a fleet. Returns 1 if *answer is complete, as always if only local limits
- * apply: `done` will not be called. Returns 0 if `done` will be called once with the answer, on the
- * thread of `where`, never within this call (where NULL: on the fleet's own thread, possibly before
- * this call returns); *answer is not set. Otherwise returns WEIR_E... as above, or WEIR_ENOMEM: nothing
- * was charged, and `done` will not be called.
+ * Does what weir_rules_ask() does, for rules with a fleet. Returns 1 if *answer is complete, as
+ * always if only local limits apply: `done` will not be called. Returns 0 if `done` will be called
+ * once with the answer, on the thread of `where`, never within this call (where NULL: on the
+ * fleet's own thread, possibly before this call returns); *answer is not set. Otherwise returns
+ * WEIR_E... as above, or WEIR_ENOMEM: nothing was charged, and `done` will not be called.
  *
  * Enforced limits are asked together, local ones at the time now_ns; then the shadow limits, all at
- * once. If rules are switched or limits removed while a question is pending, the rules at the time of
- * the question answer it. `denied` is called on the thread that calls `done`, before it. The answer's
- * flags may have WEIR_FLAG_DEGRADED (weir_fleet.h).
+ * once. If rules are switched or limits removed while a question is pending, the rules at the time
+ * of the question answer it. `denied` is called on the thread that calls `done`, before it. The
+ * answer's flags may have WEIR_FLAG_DEGRADED (weir_fleet.h).
  */
 WEIR_API int weir_rules_ask_async(struct weir_rules *rules, void *where,
                                   const struct weir_rules_question *question, uint64_t now_ns,
@@ -466,8 +466,8 @@ struct weir_rules_found {
 };
 
 /*
- * Called with the limiter and the key that were found. It may make any call of weir.h that decides or
- * reads, but must not close or keep the limiter, which is NULL if a fleet decides the limit.
+ * Called with the limiter and the key that were found. It may make any call of weir.h that decides
+ * or reads, but must not close or keep the limiter, which is NULL if a fleet decides the limit.
  * weir_rules_use() returns its return value.
  */
 typedef int (*weir_rules_use_fn)(void *arg, struct weir *limiter, const void *key, size_t key_len,
@@ -481,9 +481,9 @@ WEIR_API int weir_rules_key_parts(struct weir_rules *rules, const char *limit, s
  * attributes, normalised in the same way. Rules cannot change while fn runs, so it must not wait,
  * fork, or call these rules. Overrides are found if they are by an attribute of the key.
  *
- * Returns what fn returned, or WEIR_ENOLIMIT; WEIR_EKEY for a wrong number of parts, an empty part, or
- * a name in `by` that is not in the limit's key;
- * WEIR_EATTRIBUTE; WEIR_EINVAL; WEIR_ENOTSUP if the rate is 0, because every request is denied.
+ * Returns what fn returned, or WEIR_ENOLIMIT; WEIR_EKEY for a wrong number of parts, an empty part,
+ * or a name in `by` that is not in the limit's key; WEIR_EATTRIBUTE; WEIR_EINVAL; WEIR_ENOTSUP if
+ * the rate is 0, because every request is denied.
  */
 WEIR_API int weir_rules_use(struct weir_rules *rules, const struct weir_rules_key *key,
                             weir_rules_use_fn fn, void *arg, struct weir_error *error);
@@ -496,17 +496,18 @@ WEIR_API void weir_rules_count_denied(const struct weir_rules_found *found, cons
                                       size_t key_len, uint64_t now_ns, struct weir_answer *answer);
 
 /*
- * weir_rules_limit_keep(), for use inside fn, keeps found->limit even if the rules change. Each call needs
- * one weir_rules_limit_let_go(), on any thread.
+ * weir_rules_limit_keep(), for use inside fn, keeps found->limit even if the rules change. Each
+ * call needs one weir_rules_limit_let_go(), on any thread.
  */
 WEIR_API void weir_rules_limit_keep(void *limit);
 WEIR_API void weir_rules_limit_let_go(void *limit);
 
 /*
- * Writes a key as readable text, for logs and lists: addresses in their usual form, several parts with |
- * between them ("user=alice|/search"); invisible characters, and | and \ themselves, become \xNN.
- * Text that does not fit `size` is cut after a whole character and ends with "...". A 0 follows the
- * text (if size is not 0). Returns the length of the text. Different keys may have the same text.
+ * Writes a key as readable text, for logs and lists: addresses in their usual form, several parts
+ * with | between them ("user=alice|/search"); invisible characters, and | and \ themselves,
+ * become \xNN. Text that does not fit `size` is cut after a whole character and ends with "...".
+ * A 0 follows the text (if size is not 0). Returns the length of the text. Different keys may
+ * have the same text.
  */
 WEIR_API size_t weir_rules_key_text(const void *key, size_t key_len, char *text, size_t size);
 
@@ -552,9 +553,10 @@ struct weir_rules_limit {
     int consistency;  /* enum weir_rules_consistency in effect: EXACT if the limit is too small for
                        * leases */
     int on_store_failure; /* 0 local, 1 open, 2 closed */
-    /* What this process has asked of a limit that a fleet decides. `stats` then has allowed, denied,
-     * never, shadow_denied, keys (leased, synced: those that this process holds), full_allowed and
-     * full_denied (keys that a full store does not have, decided here); its other members are 0. */
+    /* What this process has asked of a limit that a fleet decides. `stats` then has allowed,
+     * denied, never, shadow_denied, keys (leased, synced: those that this process holds),
+     * full_allowed and full_denied (keys that a full store does not have, decided here); its
+     * other members are 0. */
     uint64_t degraded[3]; /* answers that did not come from the store, by on_store_failure */
     uint64_t remembered;  /* denials that repeat a remembered one */
     /* BANS. These count as `stats` does; stats.bytes includes the memory for counting denials. */
@@ -568,7 +570,7 @@ struct weir_rules_limit {
 /* Returns 0 to continue; any other value ends the list. Must not call the same rules. */
 typedef int (*weir_rules_limit_fn)(void *arg, const struct weir_rules_limit *limit);
 
-/* Calls fn for each limiter, in the order of the file. Returns 0, WEIR_EINVAL, or what fn returned. */
+/* Calls fn for each limiter, in the order of the file. Returns 0, WEIR_EINVAL, or fn's result. */
 WEIR_API int weir_rules_limits(struct weir_rules *rules, weir_rules_limit_fn fn, void *arg);
 
 /* A key that is blocked. Valid only during the call. */

@@ -1,4 +1,4 @@
-/* The laps of each figure: which keys they ask for, and which limiter. bench_loop.h has the loop. */
+/* The laps of each figure: their keys and their limiter. bench_loop.h has the loop. */
 #include <weir.h>
 
 #include "base/clock.h"

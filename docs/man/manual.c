@@ -5,7 +5,7 @@
  *
  *     make_manual docs/man/weir.yaml.5.in >weir.yaml.5
  *     make_manual include/weir.h >weir.3
- *     make_manual --schema >schema/weir.schema.json     (also --openapi, --proto, --metrics, --rules,
+ *     make_manual --schema >schema/weir.schema.json (also --openapi, --proto, --metrics, --rules,
  *                                                             --bounds, --notices)
  */
 #include <jansson.h>

@@ -1,6 +1,6 @@
 /*
- * proto/weir/v1/limiter.proto: a method and a request for each operation. A member has the same field
- * number in every request, its place in enum ask_member plus 1 (server/grpc/grpc_limiter.c).
+ * proto/weir/v1/limiter.proto: a method and a request for each operation. A member has the same
+ * field number in every request, its place in enum ask_member plus 1 (server/grpc/grpc_limiter.c).
  */
 #include "proto.h"
 

@@ -1,4 +1,5 @@
-/* docs/reference/{metrics,rules,bounds,notices}.md, from the rows of metrics, of the rule file, of bounds and of notices. */
+/* docs/reference/{metrics,rules,bounds,notices}.md, from the rows of metrics, of the rule file, of
+ * bounds and of notices. */
 #ifndef WEIR_DOCS_REFERENCE_H
 #define WEIR_DOCS_REFERENCE_H
 

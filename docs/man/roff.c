@@ -179,8 +179,8 @@ static void join(struct words *words, struct weir_text line)
 }
 
 /*
- * Puts `first` and the lines after `from` that are indented by more than `indent`. Returns the index
- * of the next line.
+ * Puts `first` and the lines after `from` that are indented by more than `indent`. Returns the
+ * index of the next line.
  */
 static size_t put_joined(const struct paragraph *p, size_t from, size_t indent,
                          struct weir_text first)

@@ -17,8 +17,8 @@ void roff_put_comment(struct weir_text comment);
 /*
  * The opening comment of a header, as sections. A paragraph that begins with words in capitals
  * ("THREADS. Every function", "TIME is Unix time") begins a section of that name; what precedes
- * the first one is the DESCRIPTION. Code in that part belongs to the SYNOPSIS: with `code` only such
- * paragraphs are put, otherwise all others.
+ * the first one is the DESCRIPTION. Code in that part belongs to the SYNOPSIS: with `code` only
+ * such paragraphs are put, otherwise all others.
  */
 void roff_put_essay(struct weir_text comment, bool code);
 

@@ -1,34 +1,14 @@
 #include "algo/algo.h"
 
-#include <string.h>
-
-static const struct algo_ops *const algorithms[] = {
-    [WEIR_TOKEN_BUCKET] = &algo_token_bucket, [WEIR_LEAKY_BUCKET] = &algo_leaky_bucket,
-    [WEIR_FIXED_WINDOW] = &algo_fixed_window, [WEIR_SLIDING_WINDOW] = &algo_sliding_window,
-    [WEIR_SLIDING_LOG] = &algo_sliding_log,
+static const struct algo_ops *const algorithms[ALGORITHMS_END] = {
+#define ROW(number, name, traits) [number] = &algo_##name,
+    EACH_ALGORITHM(ROW)
+#undef ROW
 };
-
-#define COUNT (sizeof algorithms / sizeof algorithms[0])
 
 const struct algo_ops *algo_by_id(int id)
 {
-    return id > 0 && id < (int)COUNT ? algorithms[id] : NULL;
-}
-
-const char *weir_algorithm_name(int algorithm)
-{
-    const struct algo_ops *ops = algo_by_id(algorithm);
-    return ops != NULL ? ops->name : NULL;
-}
-
-int weir_algorithm_by_name(const char *name)
-{
-    for (size_t i = 1; i < COUNT && name != NULL; i++) {
-        if (strcmp(algorithms[i]->name, name) == 0) {
-            return algorithms[i]->id;
-        }
-    }
-    return 0;
+    return id > 0 && id < ALGORITHMS_END ? algorithms[id] : NULL;
 }
 
 void algo_describe(const struct algo_ops *ops, const struct algo_params *p, struct algo_state s,

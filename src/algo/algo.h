@@ -1,7 +1,7 @@
 /*
  * The algorithms, behind one table of operations. Each is a file of pure functions from a state and
  * a time to a decision; they have no clock, no lock and no memory of their own. A new algorithm is
- * a new file and a row in algo.c.
+ * a new file here and a row in base/algorithms.h, which has its name and traits.
  *
  * STATE is one 64-bit word, and for sliding_log a record beside it. A word of 0 is a fresh key. A
  * state is said to be "as of" a time if as_of() has brought its word to that time. TIME is
@@ -18,6 +18,7 @@
 
 #include <weir.h>
 
+#include "base/algorithms.h"
 #include "base/debt.h"
 
 #define ALGO_SLACK_NS UINT64_C(1000000000)
@@ -103,9 +104,7 @@ static inline bool algo_has_months(const struct limit_spec *spec)
 }
 
 struct algo_ops {
-    int id;
-    const char *name;
-    bool waits; /* the algorithm can charge the future, so ask.wait may be used */
+    int id; /* its number in EACH_ALGORITHM() */
 
     /*
      * Checks every number of the spec and fills *params. Returns 0, or WEIR_ERATE or WEIR_EQUOTA
@@ -206,10 +205,8 @@ static inline uint64_t algo_record_bytes(const struct algo_params *p)
     return p->capacity * sizeof(uint64_t);
 }
 
-extern const struct algo_ops algo_token_bucket;
-extern const struct algo_ops algo_leaky_bucket;
-extern const struct algo_ops algo_fixed_window;
-extern const struct algo_ops algo_sliding_window;
-extern const struct algo_ops algo_sliding_log;
+#define ALGO_OPS(number, name, traits) extern const struct algo_ops algo_##name;
+EACH_ALGORITHM(ALGO_OPS)
+#undef ALGO_OPS
 
 #endif

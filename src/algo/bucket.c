@@ -118,8 +118,6 @@ static void owes(const struct algo_params *p, struct algo_state s, uint64_t late
 
 const struct algo_ops algo_token_bucket = {
     .id = WEIR_TOKEN_BUCKET,
-    .name = "token_bucket",
-    .waits = true,
     .compile = compile,
     .as_of = bucket_as_of,
     .fits = token_bucket_fits,
@@ -131,8 +129,6 @@ const struct algo_ops algo_token_bucket = {
 
 const struct algo_ops algo_leaky_bucket = {
     .id = WEIR_LEAKY_BUCKET,
-    .name = "leaky_bucket",
-    .waits = true,
     .compile = compile,
     .as_of = bucket_as_of,
     .fits = leaky_bucket_fits,

@@ -192,7 +192,6 @@ static void owes(const struct algo_params *p, struct algo_state s, uint64_t late
 
 const struct algo_ops algo_sliding_log = {
     .id = WEIR_SLIDING_LOG,
-    .name = "sliding_log",
     .compile = compile,
     .as_of = as_of,
     .fits = fits,

@@ -128,7 +128,6 @@ static uint64_t stamp(const struct algo_params *p, struct algo_state s, uint64_t
 
 const struct algo_ops algo_fixed_window = {
     .id = WEIR_FIXED_WINDOW,
-    .name = "fixed_window",
     .compile = compile,
     .as_of = as_of,
     .fits = fixed_window_fits,
@@ -141,7 +140,6 @@ const struct algo_ops algo_fixed_window = {
 
 const struct algo_ops algo_sliding_window = {
     .id = WEIR_SLIDING_WINDOW,
-    .name = "sliding_window",
     .compile = compile,
     .as_of = as_of,
     .fits = sliding_window_fits,

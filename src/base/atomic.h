@@ -31,7 +31,7 @@ static inline uint64_t load_acquire(const uint64_t *p)
     return __atomic_load_n(p, __ATOMIC_ACQUIRE);
 }
 
-/* Copies n numbers, each of which other threads may be changing: the words of a struct of counts. */
+/* Copies n counts, each of which other threads may be changing. */
 static inline void load_each(void *to, const void *from, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

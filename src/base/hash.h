@@ -133,7 +133,7 @@ ALWAYS_INLINE struct hash hash_sip(const struct hash_secret *secret, const void 
     return siphash128(secret->sip, key, len, 1, 3);
 }
 
-/* Adds bytes to a hash that has no secret, and depends on the order and lengths of what is added. */
+/* Adds bytes to a hash without a secret. It depends on the order and lengths of what is added. */
 static inline void hash_mix(struct hash *h, const void *bytes, size_t len)
 {
     const uint64_t key[2] = {h->low, h->high ^ len};

@@ -46,7 +46,7 @@ struct lock {
 /* LOCK_WAIT_NS. Tests in which thousands of owners die make it shorter. */
 extern long lock_wait_ns;
 
-/* This process, as the locks of one region know it. */
+/* How this process identifies itself in the locks of one region. */
 struct lock_owner {
     uint64_t process; /* the process_number() that `number` belongs to */
     uint64_t number;

@@ -36,8 +36,8 @@ void admin_put_top(char *target, size_t size, int minutes, uint64_t n);
 #define ADMIN_LINK "http%s://%s/#secret=%s"
 
 /*
- * Returns the address for a browser on the same machine: for 0.0.0.0 and [::], which stand for every
- * address of the machine or container, that of loopback, in the buffer.
+ * Returns the address for a browser on the same machine: for 0.0.0.0 and [::], which stand for
+ * every address of the machine or container, that of loopback, in the buffer.
  */
 const char *admin_link_address(const char *address, char buffer[CLIENT_ADDRESS_MAX]);
 

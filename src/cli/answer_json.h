@@ -13,8 +13,8 @@
  */
 json_t *key_question(char **words, int count, const char *tier);
 
-/* Puts the target of a question about a key of an operator, with a NUL at its end: /v1/keys?limit=...
- * `tier` and `by` may be NULL. */
+/* Puts the target of a question about a key of an operator, with a NUL at its end:
+ * /v1/keys?limit=... `tier` and `by` may be NULL. */
 void key_target(struct buffer *target, char **words, int count, const char *tier, const char *by);
 
 /* Returns {"attributes":{...}}, from words NAME=VALUE, each with '='; NULL if some of it is not

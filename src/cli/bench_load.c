@@ -1,4 +1,5 @@
-/* weir bench load: runs weir-bench, the program of the benchmarks, which is not part of this one. */
+/* weir bench load: runs weir-bench, the program of the benchmarks, which is not part of this
+ * one. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>

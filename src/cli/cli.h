@@ -1,7 +1,7 @@
 /*
  * The subcommands of the program `weir`: each has a folder or file of its own and a row in
- * program.c. Options are rows too: parsing, --help, the manual page and the completion of shells are
- * derived from them.
+ * program.c. Options are rows too: parsing, --help, the manual page and the completion of shells
+ * are derived from them.
  *
  *   commands.c       finds and runs a command
  *   options.c        reads the arguments of a command, and prints its help
@@ -25,8 +25,8 @@
 #define CLI_FAILED 1 /* it ran but did not succeed */
 #define CLI_USAGE 2  /* bad input; nothing was done */
 #define CLI_STATE 3  /* weir serve: a state file failed while it was in use */
-#define CLI_DENIED 4 /* weir check, weir ask: the verdict is deny ... */
-#define CLI_NEVER 5  /* ... or never */
+#define CLI_DENIED 4 /* weir check, weir ask: the verdict is deny */
+#define CLI_NEVER 5  /* weir check, weir ask: the verdict is never */
 
 struct cli_command;
 struct cli_given;

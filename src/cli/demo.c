@@ -7,6 +7,7 @@
 
 #include <weir.h>
 
+#include "base/algorithms.h"
 #include "cli/cli.h"
 
 #define TICK_NS (25 * WEIR_MILLISECOND)
@@ -32,7 +33,7 @@ static int run_one(int algorithm)
     o.algorithm = algorithm;
     o.count = 10;
     o.period_ns = WEIR_SECOND;
-    o.queue = algorithm == WEIR_LEAKY_BUCKET ? 9 : 0;
+    o.queue = algorithm_has(algorithm, HAS_QUEUE) ? 9 : 0;
     o.max_keys = 10;
     o.flags = WEIR_EXPLICIT_TIME;
     if (weir_open(&w, &o, &error) != 0) {
@@ -91,7 +92,7 @@ static int run(const struct cli_given *given, void *settings)
                  "begins at the bar. # all admitted  + some  x none  . no request\n\n"
                  "  %-15s %40s|\n",
                  "", "");
-    for (int algorithm = WEIR_TOKEN_BUCKET; algorithm <= WEIR_SLIDING_LOG; algorithm++) {
+    for (int algorithm = 1; algorithm < ALGORITHMS_END; algorithm++) {
         if (run_one(algorithm) != CLI_OK) {
             return CLI_FAILED;
         }

@@ -144,8 +144,8 @@ static bool write_all(int fd, const char *secret)
 }
 
 /* Writes a new file and renames it, so that readers see all of it or nothing, and a link that was
- * there is not followed. Other servers may do the same in this folder: the draft has the name of the
- * file, which they do not have. */
+ * there is not followed. Other servers may do the same in this folder: the draft has the name of
+ * the file, which they do not have. */
 static bool write_in(const char *folder, const char *name, const char *secret)
 {
     char draft[NAME_MAX + 2];

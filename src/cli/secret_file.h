@@ -1,6 +1,6 @@
 /*
- * The admin secret that `weir serve` makes when none is given, and its file, in which `weir ctl` and
- * `weir top` find it:
+ * The admin secret that `weir serve` makes when none is given, and its file, in which `weir ctl`
+ * and `weir top` find it:
  *
  *     FOLDER/admin-ADDRESS.secret
  *
@@ -39,8 +39,8 @@ bool secret_file_write(const char *address, const char *state, const char *secre
 /* What secret_file_find() has found. */
 struct secret_found {
     char path[PATH_MAX];         /* "": there is no file */
-    char secret[SECRET_HEX + 1]; /* "": it cannot be used ... */
-    const char *refused;         /* ... for this reason */
+    char secret[SECRET_HEX + 1]; /* "": it cannot be used */
+    const char *refused;         /* why it cannot be used */
 };
 
 /*

@@ -26,7 +26,7 @@ struct arena {
         NULL, 0, 0, false, 0                                                                       \
     }
 
-/* Returns memory that is aligned for every type; NULL when out of memory. arena_take() zeroes it. */
+/* Returns memory that is aligned for every type, or NULL. arena_take() zeroes it. */
 void *arena_room(struct arena *arena, size_t bytes);
 void *arena_take(struct arena *arena, size_t bytes);
 

@@ -1,8 +1,8 @@
 /*
- * Notes about the blocked keys of one limiter: the keys themselves, the client or limit that blocked
- * them, and the reason. The limiter's table has only hashes and ends. Operators read lists of these
- * notes; no decision depends on them. A limiter has at most BLOCK_NOTES_MAX notes; a block for which
- * there is no room is in force all the same, and `dropped` counts it.
+ * Notes about the blocked keys of one limiter: the keys themselves, the client or limit that
+ * blocked them, and the reason. The limiter's table has only hashes and ends. Operators read lists
+ * of these notes; no decision depends on them. A limiter has at most BLOCK_NOTES_MAX notes; a block
+ * for which there is no room is in force all the same, and `dropped` counts it.
  *
  * Any thread may call these functions; all take one lock. The list is changed by one store each, so
  * that a child of fork() finds it whole.

@@ -126,11 +126,19 @@ static int write_hex(struct weir_text begin, uint32_t number, size_t least, stru
 /* Returns the letter of a short escape such as \n; 0: there is none. */
 static char short_escape(uint32_t c)
 {
-    return c == '\n'               ? 'n'
-           : c == '\r'             ? 'r'
-           : c == '\t'             ? 't'
-           : c == '"' || c == '\\' ? (char)c
-                                   : '\0';
+    switch (c) {
+    case '\n':
+        return 'n';
+    case '\r':
+        return 'r';
+    case '\t':
+        return 't';
+    case '"':
+    case '\\':
+        return (char)c;
+    default:
+        return '\0';
+    }
 }
 
 static int write_brief(char letter, char out[ESCAPE_BYTES])

@@ -91,7 +91,8 @@ void log_limited_event(struct log_limit *limit, enum log_level level, const char
     log_limited_event((limit), (level), (message), (struct log_field[]){__VA_ARGS__},              \
                       sizeof((struct log_field[]){__VA_ARGS__}) / sizeof(struct log_field))
 
-/* For a line that is written once. True for the first caller of all threads; *told is 0 at first. */
+/* For a line that is written once. True for the first caller of all threads; *told is 0 at
+ * first. */
 bool log_once(uint64_t *told);
 
 /*

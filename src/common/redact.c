@@ -93,8 +93,8 @@ static void mark_up_to(const struct view *v, size_t from, size_t end, bool *mark
 }
 
 /*
- * Marks the secret if it begins with the last digits of an escape, v->at[i], and goes on after it: a
- * reader of "%2a%40" sees "a%40" too. Puts the digits before the bytes that follow, for the hash.
+ * Marks the secret if it begins with the last digits of an escape, v->at[i], and goes on after it:
+ * a reader of "%2a%40" sees "a%40" too. Puts the digits before the bytes that follow, for the hash.
  */
 static void mark_split(const struct redact *r, const struct redacted_secret *s, struct view *v,
                        size_t i, size_t digits, bool *marked)

@@ -3,10 +3,10 @@
  * refuses a password may quote it in its error.
  *
  * A secret is not kept: struct redact has a keyed hash of it, its length, and the sum of its bytes,
- * so that few places of a text have to be hashed. It knows the last REDACT_SECRETS that it was told,
- * because an error may quote a password that has been replaced meanwhile. A secret is found in
- * three forms: as it is; percent-encoded, in whole or in part; and percent-decoded. All that a URL
- * has between "://" and '@' is taken out too, because another password may be there.
+ * so that few places of a text have to be hashed. It knows the last REDACT_SECRETS that it was
+ * told, because an error may quote a password that has been replaced meanwhile. A secret is found
+ * in three forms: as it is; percent-encoded, in whole or in part; and percent-decoded. All that a
+ * URL has between "://" and '@' is taken out too, because another password may be there.
  */
 #ifndef WEIR_COMMON_REDACT_H
 #define WEIR_COMMON_REDACT_H
@@ -38,8 +38,8 @@ int redact_init(struct redact *r);
 void redact_learn(struct redact *r, struct weir_text secret);
 
 /*
- * Writes the text with REDACT_MARK in place of each secret, and cuts it to `size` bytes. Returns the
- * part of `out` that it has written. r NULL: no secrets are known.
+ * Writes the text with REDACT_MARK in place of each secret, and cuts it to `size` bytes. Returns
+ * the part of `out` that it has written. r NULL: no secrets are known.
  */
 struct weir_text redact_write(struct redact *r, struct weir_text from, char *out, size_t size);
 

@@ -102,7 +102,7 @@ static inline struct weir_text text_cut(struct weir_text *rest, char c)
     return part;
 }
 
-/* Reads a number of decimal digits. False: there is anything else, or it needs more than 64 bits. */
+/* Reads decimal digits. Returns false for anything else, and for more than 64 bits. */
 static inline bool text_to_u64(struct weir_text a, uint64_t *number)
 {
     uint64_t n = 0;

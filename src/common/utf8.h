@@ -6,6 +6,18 @@
 
 #include "common/text.h"
 
+/* Returns the length of a character by its first byte; 0: none begins so. */
+static inline size_t utf8_length(unsigned char first)
+{
+    if (first < 0x80) {
+        return 1;
+    }
+    if (first < 0xc0 || first > 0xf4) {
+        return 0;
+    }
+    return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+}
+
 /*
  * Returns the length in bytes, 1 to 4, of the character that the text begins with, and sets *number
  * to its code point; 0 if the bytes are invalid.
@@ -14,8 +26,8 @@ static inline size_t utf8_next(struct weir_text text, uint32_t *number)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     unsigned char first = text.len > 0 ? (unsigned char)text.at[0] : 0xff;
-    size_t n = first < 0x80 ? 1 : first < 0xc0 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (n == 0 || n > text.len || first > 0xf4) {
+    size_t n = utf8_length(first);
+    if (n == 0 || n > text.len) {
         return 0;
     }
     uint32_t c = n == 1 ? first : first & (0x7fu >> n);

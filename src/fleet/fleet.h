@@ -4,13 +4,14 @@
  *   fleet.c          weir_fleet_open(): options, and the part that the process shares
  *   secret.c         the passwords
  *   nodes_file.c     the number of nodes, kept over restarts
- *   fleet_thread.c   the part of one loop: a struct store, its timer, its sockets; and the functions
- *                    by which rules ask it: common/remote.h
- *   socket.c         the connection of a link: reading, writing; socket_connect.c: names, connecting;
- *                    socket_tls.c: TLS
- *   loop.c           the fleet's own threads, which others reach by a queue (queue.h), or the caller's
- *                    loop
- *   place.c          a place on a loop of a server: with a store, or one that asks the fleet's threads
+ *   fleet_thread.c   the part of one loop: a struct store, its timer, its sockets; and the
+ *                    functions by which rules ask it: common/remote.h
+ *   socket.c         the connection of a link: reading, writing; socket_connect.c:
+ *                    names, connecting; socket_tls.c: TLS
+ *   loop.c           the fleet's own threads, which others reach by a queue (queue.h),
+ *                    or the caller's loop
+ *   place.c          a place on a loop of a server: with a store, or one that asks the fleet's
+ *                    threads
  *   fleet_limits.c   weir_fleet_limit_..., and the calls that ask and change them
  *   ring.c           weir_ring_...
  *
@@ -87,8 +88,8 @@ int fleet_thread_ask(struct fleet_thread *t, const struct remote_question *quest
 
 /* ---- for metrics ---- */
 
-/* Returns the Unix time, in seconds, at which the own certificate ends that the next connection uses:
- * files that have changed are read. 0: there is none. */
+/* Returns the Unix time, in seconds, at which the own certificate ends that the next connection
+ * uses: files that have changed are read. 0: there is none. */
 int64_t fleet_tls_expires(struct weir_fleet *fleet);
 
 /* Writes why certificates that have changed are not used; text "": they are. */

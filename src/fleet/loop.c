@@ -25,9 +25,9 @@ struct fleet_loop {
     uint64_t queued;
     uint64_t stop;
     uv_sem_t ended;
-    /* A name lookup still holds the loop. A thread then frees it after the lookup ... */
+    /* A name lookup still holds the loop. A thread frees it after the lookup and `let_go`. */
     bool lingers;
-    /* ... but not before the closing thread has set this and uses the loop no more. */
+    /* 1: the closing thread uses the loop no more. */
     uint64_t let_go;
 };
 
@@ -96,8 +96,8 @@ struct loop_waiter {
     sem_t answered;
 };
 
-/* Passes the answer to the waiting thread. After sem_post() nothing of *w may be touched, because the
- * thread may have returned. */
+/* Passes the answer to the waiting thread. After sem_post() nothing of *w may be touched, because
+ * the thread may have returned. */
 static void on_answer(void *arg, int error, const struct remote_answer *answer)
 {
     struct loop_waiter *w = arg;

@@ -1,8 +1,8 @@
 /*
  * A loop that belongs to the fleet. It either has a thread of its own, which other threads reach
- * through a queue (queue.h), or is run by the caller (WEIR_FLEET_CALLERS_LOOP). A fleet of the public
- * interface has one. A server's fleet has none, or, if its threads share connections (place.h), one
- * for each connection.
+ * through a queue (queue.h), or is run by the caller (WEIR_FLEET_CALLERS_LOOP). A fleet of the
+ * public interface has one. A server's fleet has none, or, if its threads share connections
+ * (place.h), one for each connection.
  *
  * A thread that finds the queue empty wakes the loop: uv_async_send() makes one write to an eventfd
  * for all questions that come until the loop looks.
@@ -43,8 +43,8 @@ int fleet_loop_try(struct fleet_loop *loop, const struct remote_question *questi
 int fleet_loop_send(struct fleet_loop *loop, struct remote_question *question,
                     struct remote_answer *answer);
 
-/* Does both steps, and waits for the answer. Needs no memory. Returns REMOTE_ANSWERED or WEIR_E...; WEIR_ENOTSUP on
- * the loop's own thread, and for a caller's loop. */
+/* Does both steps, and waits for the answer. Needs no memory. Returns REMOTE_ANSWERED or WEIR_E...;
+ * WEIR_ENOTSUP on the loop's own thread, and for a caller's loop. */
 int fleet_loop_wait(struct fleet_loop *loop, struct remote_question *question,
                     struct remote_answer *answer);
 

@@ -1,5 +1,5 @@
-/* Confines a fleet to the networks of its options: a store or a Sentinel that was taken over must not
- * be able to send the nodes, and their password, anywhere. */
+/* Confines a fleet to the networks of its options: a store or a Sentinel that was taken over must
+ * not be able to send the nodes, and their password, anywhere. */
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>

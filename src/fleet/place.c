@@ -24,8 +24,8 @@ struct fleet_place {
     bool closing;
 };
 
-/* A question that is lent to a loop: what it gets back, and its answer. It precedes the memory that the
- * store uses. */
+/* A question that is lent to a loop: what it gets back, and its answer. It precedes the memory
+ * that the store uses. */
 struct lent_question {
     _Alignas(16) struct fleet_place *place;
     struct remote_question *question;
@@ -109,8 +109,8 @@ static void on_before_closed(uv_handle_t *handle)
     uv_close((uv_handle_t *)&p->wake, on_closed);
 }
 
-/* Ends a closing place when its last question has come back. The loop's thread may still be about to
- * send the wake-up for it, which takes a moment only. */
+/* Ends a closing place when its last question has come back. The loop's thread may still be about
+ * to send the wake-up for it, which takes a moment only. */
 static void end_when_idle(struct fleet_place *p)
 {
     if (!p->closing || p->pending > 0 || uv_is_closing((uv_handle_t *)&p->before)) {
@@ -171,7 +171,7 @@ int fleet_share(struct weir_fleet *f, unsigned places, struct weir_error *error)
     return shares ? fleet_loops_open(f, most, error) : 0;
 }
 
-/* Opens the handles of a place that shares the connections of a loop. uv_prepare_... cannot fail. */
+/* Opens the handles of a place that shares a loop's connections. uv_prepare_... cannot fail. */
 static int share_loop(struct fleet_place *p, struct weir_fleet *f, uv_loop_t *loop,
                       struct weir_error *error)
 {

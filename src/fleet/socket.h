@@ -29,8 +29,8 @@ struct fleet_socket {
     uv_poll_t *poll;
     struct tls_session *tls; /* from SECURING on, with TLS */
     struct buffer sealed;    /* with TLS: ciphertext that the kernel has not taken */
-    uint64_t give_up_ns;     /* until UP: end of the whole attempt ... */
-    uint64_t step_ns;        /* ... and of the attempt with this address */
+    uint64_t give_up_ns;     /* until UP: end of the whole attempt */
+    uint64_t step_ns;        /* until UP: end of the attempt with this address */
     char host[FLEET_HOST_MAX];
     unsigned port;
     struct lookup *lookup;      /* pending lookup of its host */

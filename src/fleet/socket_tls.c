@@ -69,7 +69,7 @@ void fleet_tls_trouble(const struct weir_fleet *fleet, struct weir_error *error)
 
 /* ---- the session of a socket ---- */
 
-/* Ends a socket whose TLS has failed; in the handshake, the next address is tried. Returns false. */
+/* Ends a socket whose TLS has failed. A handshake is tried at the next address. Returns false. */
 static bool fail_tls(struct fleet_socket *s, const struct weir_error *error, uint64_t now_ns)
 {
     socket_note_reason(s, error->text);

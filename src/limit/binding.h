@@ -1,5 +1,6 @@
-/* Which of several answers binds: the one that a call about several limits gives. Every decision about
- * several limits asks here, whoever makes it; only the store's script repeats it (lua/decide.lua). */
+/* Which of several answers binds: the one that a call about several limits gives.
+ * Every decision about several limits asks here, whoever makes it; only the store's
+ * script repeats it (lua/decide.lua). */
 #ifndef WEIR_LIMIT_BINDING_H
 #define WEIR_LIMIT_BINDING_H
 

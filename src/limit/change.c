@@ -75,7 +75,7 @@ static int compile_change(const struct weir *w, uint64_t count, uint64_t burst_o
     struct limit_spec spec;
     (void)spec_read(w->head, &spec);
     spec.count = count;
-    if (spec.algorithm == WEIR_TOKEN_BUCKET) {
+    if (algorithm_has(spec.algorithm, HAS_BURST)) {
         spec.burst = burst_or_queue != 0 ? burst_or_queue : count;
     } else {
         spec.queue = burst_or_queue;
@@ -93,9 +93,9 @@ int weir_change_check(struct weir *w, uint64_t count, uint64_t burst_or_queue,
     if (count == 0) {
         return fail(error, WEIR_ERATE, "count is 0, expected at least 1");
     }
-    int id = w->ops->id;
-    if (burst_or_queue != 0 && id != WEIR_TOKEN_BUCKET && id != WEIR_LEAKY_BUCKET) {
-        return fail(error, WEIR_EINVAL, "%s has neither burst nor queue, expected 0", w->ops->name);
+    if (burst_or_queue != 0 && !algorithm_has(w->ops->id, HAS_BURST | HAS_QUEUE)) {
+        return fail(error, WEIR_EINVAL, "%s has neither burst nor queue, expected 0",
+                    weir_algorithm_name(w->ops->id));
     }
     return compile_change(w, count, burst_or_queue, &next, error);
 }

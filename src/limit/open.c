@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "limit/plan.h"
+#include "limit/shortcut.h"
 
 /* One call of weir_open(). */
 struct opening {
@@ -261,7 +262,8 @@ static void set_up(struct weir *w, const struct weir_options *o)
     }
     w->xxh3 = f->hash == WEIR_XXH3;
     w->align_key = f->align == WEIR_ALIGN_KEY;
-    w->inlined = w->table.record_bytes == 0 && f->period_ns != WEIR_MONTH;
+    w->inlined =
+        shortcut_has(w->ops->id) && w->table.record_bytes == 0 && f->period_ns != WEIR_MONTH;
     w->plain = w->inlined && !w->align_key;
     w->token_bucket = w->ops == &algo_token_bucket;
     w->generation = f->generation;

@@ -79,16 +79,38 @@ static int check_enums(const struct weir_options *o, struct weir_error *error)
     return 0;
 }
 
-static bool has_windows(const struct weir_options *o)
+static bool has(const struct weir_options *o, unsigned traits)
 {
-    return o->algorithm == WEIR_FIXED_WINDOW || o->algorithm == WEIR_SLIDING_WINDOW;
+    return algorithm_has(o->algorithm, traits);
+}
+
+/* Checks that the algorithm has the options that are set. */
+static int check_traits(const struct weir_options *o, struct weir_error *error)
+{
+    const struct {
+        const char *option;
+        bool set;
+        unsigned traits;
+    } rules[] = {
+        {"burst", o->burst != 0, HAS_BURST},
+        {"queue", o->queue != 0, HAS_QUEUE},
+        {"align", o->align != WEIR_ALIGN_CLOCK, IS_FIXED_WINDOW},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
+        if (rules[i].set && !has(o, rules[i].traits)) {
+            char names[ALGORITHM_LIST_MAX];
+            return fail(error, WEIR_EINVAL, "%s is for %s only", rules[i].option,
+                        algorithm_list(rules[i].traits, names));
+        }
+    }
+    return 0;
 }
 
 /* Checks which options exclude each other. */
 static int check_sense(const struct weir_options *o, struct weir_error *error)
 {
     bool file = o->memory == WEIR_FILE;
-    bool fixed = o->algorithm == WEIR_FIXED_WINDOW;
+    bool fixed = has(o, IS_FIXED_WINDOW);
     const struct {
         bool broken;
         const char *text;
@@ -102,13 +124,10 @@ static int check_sense(const struct weir_options *o, struct weir_error *error)
          "WEIR_PREFAULT and WEIR_HUGE_PAGES are for private and shared memory"},
         {(o->flags & WEIR_EXPLICIT_TIME) != 0 && o->clock != NULL,
          "WEIR_EXPLICIT_TIME and a clock exclude each other"},
-        {o->burst != 0 && o->algorithm != WEIR_TOKEN_BUCKET, "burst is for token_bucket only"},
-        {o->queue != 0 && o->algorithm != WEIR_LEAKY_BUCKET, "queue is for leaky_bucket only"},
         {o->undelayed > o->queue, "undelayed is more than queue, expected at most as much"},
-        {o->align != WEIR_ALIGN_CLOCK && !fixed, "align is for fixed_window only"},
         {o->period_ns == WEIR_MONTH && (!fixed || o->align != WEIR_ALIGN_CLOCK),
          "a calendar month (WEIR_MONTH) needs the algorithm fixed_window, with align clock"},
-        {o->offset_ns != 0 && !has_windows(o), "offset_ns is for the window algorithms only"},
+        {o->offset_ns != 0 && !has(o, IS_WINDOW), "offset_ns is for the window algorithms only"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         if (rules[i].broken) {
@@ -162,7 +181,7 @@ int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
     struct limit_spec full = *spec;
     full.max_debt = spec->debt_asked == WEIR_NO_DEBT ? 0 : spec->debt_asked;
     int e = compile(ops, &full, layout, params, error);
-    if (e != 0 || spec->debt_asked != 0 || spec->algorithm == WEIR_SLIDING_LOG) {
+    if (e != 0 || spec->debt_asked != 0 || !algorithm_has(spec->algorithm, HOLDS_DEBT)) {
         return e;
     }
     uint64_t debt = params->quota;
@@ -177,7 +196,7 @@ int params_compile(const struct algo_ops *ops, const struct limit_spec *spec,
  * 1970 began on a Thursday. */
 static uint64_t choose_offset(const struct weir_options *o)
 {
-    bool weeks = has_windows(o) && o->period_ns % (7 * WEIR_DAY) == 0;
+    bool weeks = has(o, IS_WINDOW) && o->period_ns % (7 * WEIR_DAY) == 0;
     return weeks ? (o->offset_ns + 4 * WEIR_DAY) % o->period_ns : o->offset_ns;
 }
 
@@ -186,7 +205,7 @@ static int64_t align_epoch(const struct weir_options *o, int64_t start)
 {
     int64_t offset = (int64_t)choose_offset(o);
     int64_t period = (int64_t)o->period_ns;
-    if (!has_windows(o)) {
+    if (!has(o, IS_WINDOW)) {
         return start;
     }
     int64_t since = (start - offset) % period;
@@ -209,6 +228,7 @@ int plan_make(const struct weir_options *options, struct weir_options *o, struct
     static const struct algo_layout none = {0, 0, false};
     int e = read_options(options, o, error);
     e = e != 0 ? e : check_enums(o, error);
+    e = e != 0 ? e : check_traits(o, error);
     e = e != 0 ? e : check_sense(o, error);
     e = e != 0 ? e : check_numbers(o, error);
     if (e != 0) {
@@ -221,7 +241,7 @@ int plan_make(const struct weir_options *options, struct weir_options *o, struct
         .on_full = o->on_full,
         .count = o->count,
         .period_ns = o->period_ns,
-        .burst = o->algorithm == WEIR_TOKEN_BUCKET && o->burst == 0 ? o->count : o->burst,
+        .burst = has(o, HAS_BURST) && o->burst == 0 ? o->count : o->burst,
         .queue = o->queue,
         .undelayed = o->undelayed,
         .debt_asked = o->max_debt,

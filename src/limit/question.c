@@ -55,7 +55,7 @@ int ask_check(const struct weir *w, const struct algo_params *p, const struct we
     if (ask->cost == 0 && ask->mode != WEIR_PEEK) {
         return WEIR_ECOST;
     }
-    if (ask->max_wait_ns != 0 && !w->ops->waits) {
+    if (ask->max_wait_ns != 0 && !algorithm_has(w->ops->id, IS_BUCKET)) {
         return WEIR_ENOTSUP;
     }
     if (ask->hashed == NULL && !key_is_valid(ask->key, ask->key_len)) {

@@ -1,8 +1,8 @@
 /*
- * Several limits, all or nothing, each with the wait that its part allows. First every part is read;
- * if one denies, that is the answer and nothing was written. Then all are charged, the scarcest
- * first, because another call is likeliest to have taken its last units. If that happened, what has
- * been charged is given back.
+ * Several limits, all or nothing, each with the wait that its part allows. First every part is
+ * read; if one denies, that is the answer and nothing was written. Then all are charged, the
+ * scarcest first, because another call is likeliest to have taken its last units. If that happened,
+ * what has been charged is given back.
  */
 #include "limit/binding.h"
 #include "limit/limiter.h"

@@ -1,7 +1,8 @@
 /*
  * The short cut that most decisions take: a CHECK of a known key in a narrow table, without blocks
- * in force and without calendar months. It reads the word, decides, swaps and fills in the answer, in few instructions. Check,
- * ask, batch and throttle all begin here. Other calls go the whole way (decide.c).
+ * in force and without calendar months. It reads the word, decides, swaps and fills in the
+ * answer, in few instructions. Check, ask, batch and throttle all begin here. Other calls go
+ * the whole way (decide.c).
  */
 #ifndef WEIR_LIMIT_SHORTCUT_H
 #define WEIR_LIMIT_SHORTCUT_H
@@ -30,6 +31,14 @@ static const struct algo_ops narrow_ops[] = {
                              .fits = sliding_window_fits,
                              .describe = sliding_window_describe},
 };
+
+#define SHORTCUTS ((int)(sizeof narrow_ops / sizeof narrow_ops[0]))
+
+/* Returns whether the short cut has the algorithm. */
+static inline bool shortcut_has(int algorithm)
+{
+    return algorithm > 0 && algorithm < SHORTCUTS && narrow_ops[algorithm].fits != NULL;
+}
 
 /*
  * Returns true if the slot still held the key and was charged, or did not have to be. A call that

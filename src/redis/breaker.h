@@ -96,9 +96,9 @@ static inline bool breaker_doubts(const struct breaker *b)
     return load_relaxed(&b->doubted) != 0;
 }
 
-/* Returns true if `link` is to send the text of this script to the endpoint, and notes that it does;
- * false if another link of the process has done so within the last 10 ms. If two ask at the same
- * moment, one is told to. */
+/* Returns true if `link` is to send the text of this script to the endpoint, and notes that it
+ * does; false if another link of the process has done so within the last 10 ms. If two ask at the
+ * same moment, one is told to. */
 bool breaker_begin_text(struct breaker *b, unsigned script, const void *link, uint64_t now_ns);
 
 /* breaker_well() notes that a call was answered by the endpoint, or would be; breaker_well_ns()

@@ -26,8 +26,8 @@
  *     time for each endpoint. Beyond the bounds a call is refused at once.
  * C4  A reply that comes after its call's deadline shows that the endpoint answers again: if its
  *     breaker is open, a probe is made at once. The reply is given to the client_late that the
- *     call's `done` has left, if any. A link that has received nothing for 10 deadlines (at least 100 ms)
- *     while replies are pending is closed.
+ *     call's `done` has left, if any. A link that has received nothing for 10 deadlines (at least
+ *     100 ms) while replies are pending is closed.
  * C5  There is a breaker for each endpoint and process (struct breakers). It opens after 5 failures
  *     in a row, or when at least half of 20 or more results within a second are failures.
  *     Failures are calls that ended UNKNOWN (except because the client itself has closed the
@@ -70,8 +70,9 @@ struct client_options {
     const struct scripts *scripts;
     struct weir_text user;          /* empty: none */
     struct weir_text sentinel_user; /* likewise */
-    /* Read only within client_up(), and then that of the link: the store's, or that of the Sentinels.
-     * So a secret that changes is read again for each connection. NULL or empty: none. */
+    /* Read only within client_up(), and then that of the link: the store's, or that
+     * of the Sentinels. So a secret that changes is read again for each connection.
+     * NULL or empty: none. */
     const struct weir_text *password;
     /* Learns the passwords, and takes them out of what the store says. NULL: they are not taken
      * out. */

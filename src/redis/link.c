@@ -58,8 +58,8 @@ static bool is_in_url(const struct store_url *url, struct weir_text host, unsign
     return i < url->count;
 }
 
-/* Returns true if calls may go to an endpoint that was announced. Its name will be shown, so it must
- * not contain a password. */
+/* Returns true if calls may go to an endpoint that was announced. Its name will be shown, so it
+ * must not contain a password. */
 static bool may_follow(const struct client_options *o, struct weir_text host, unsigned port)
 {
     return !redact_finds(o->redact, host) &&

@@ -4,9 +4,9 @@
  * in topology.h, that for drivers in client.h.
  *
  * Calls are handled in order. They wait in `waiting`, as arguments, and are put into `out` when the
- * driver asks for bytes; from then on they count as sent, and have one of the `places`, which are in
- * the order of the replies. A call that ends while it waits is just taken out; one that ends after
- * it was sent leaves its place empty, and the reply to it is dropped.
+ * driver asks for bytes; from then on they count as sent, and have one of the `places`, which are
+ * in the order of the replies. A call that ends while it waits is just taken out; one that ends
+ * after it was sent leaves its place empty, and the reply to it is dropped.
  */
 #ifndef WEIR_REDIS_LINK_H
 #define WEIR_REDIS_LINK_H
@@ -224,8 +224,8 @@ void link_complain(struct client_link *link, struct weir_text error);
 /* The same, and reports a failure to the breaker, with the key of a refused call. */
 void link_refuses(struct client_link *link, struct weir_text error, struct weir_text key,
                   uint64_t now_ns);
-/* Writes the part of an error that may be shown into `room`, and returns it. It leaves out passwords,
- * and the arguments of an unknown command, which may contain a key. */
+/* Writes the part of an error that may be shown into `room`, and returns it. It leaves out
+ * passwords, and the arguments of an unknown command, which may contain a key. */
 #define LINK_SHOWN_MAX 120
 struct weir_text link_shown_error(const struct client_link *link, struct weir_text error,
                                   char room[LINK_SHOWN_MAX]);

@@ -1,9 +1,9 @@
 /*
- * How full the memory of an endpoint is, which keys it evicts, and how many connections it takes. The
- * client asks by INFO (never by CONFIG, which managed services refuse): when a connection is ready,
- * then once a second for each endpoint and process as long as calls are made. Above
- * client_options.memory_high the endpoint is full: calls that may create keys carry one argument more
- * (client.h C7).
+ * How full the memory of an endpoint is, which keys it evicts, and how many connections it
+ * takes. The client asks by INFO (never by CONFIG, which managed services refuse): when a
+ * connection is ready, then once a second for each endpoint and process as long as calls are
+ * made. Above client_options.memory_high the endpoint is full: calls that may create keys carry
+ * one argument more (client.h C7).
  *
  * The numbers belong to the breaker of the endpoint, so that all threads share them; the fields are
  * atomic.
@@ -52,7 +52,7 @@ void memory_read(struct endpoint_memory *m, struct weir_text info, unsigned high
 
 /* Returns true if the caller is to ask now; no other thread is told so for a second. */
 bool memory_take_turn(struct endpoint_memory *m, uint64_t now_ns);
-/* Notes that the endpoint does not say (an ACL may forbid INFO). It is asked again after a minute. */
+/* Notes that the endpoint does not say: an ACL may forbid INFO. It is asked again in a minute. */
 void memory_is_unknown(struct endpoint_memory *m, uint64_t now_ns);
 
 static inline bool memory_is_full(const struct endpoint_memory *m)

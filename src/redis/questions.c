@@ -258,8 +258,8 @@ void client_link_ask_role(struct client_link *link, char *otherwise)
 #define PROBE "return KEYS[1] and redis.pcall('SETRANGE', KEYS[1], 0, '') or 1"
 
 /* Calls the script, which is short enough to be sent as text each time, with a key that calls were
- * refused for, or without one if the breaker knows of none. Returns 0; or WEIR_E..., and `answer` is
- * not called. A Sentinel runs no scripts, and is sent a PING. */
+ * refused for, or without one if the breaker knows of none. Returns 0; or WEIR_E..., and `answer`
+ * is not called. A Sentinel runs no scripts, and is sent a PING. */
 static int try_call(struct client_link *link, client_answer_fn answer)
 {
     char room[BREAKER_KEY_MAX];
@@ -314,8 +314,8 @@ static void judge(struct client_link *link, bool good, uint64_t now_ns)
     }
 }
 
-/* Handles the reply to a probe. If there is no reply, or the link is not probing any more, end() has
- * told the breaker. */
+/* Handles the reply to a probe. If there is no reply, or the link is not probing any more, end()
+ * has told the breaker. */
 static void on_probed(void *arg, struct client_link *link, const struct store_reply *reply,
                       uint64_t now_ns)
 {

@@ -19,9 +19,10 @@ static const struct {
     {"BUSY", STORE_BUSY},         {"OOM", STORE_OOM},
 };
 
-/* Redis before 7.0 wraps the error of a command that a script calls: "ERR Error running script (call
- * to f_...): @user_script:12: @user_script: 12: -READONLY ...". Returns the error inside, or the error
- * itself. Nothing else is searched: an error of the script may name a key, which clients choose. */
+/* Redis before 7.0 wraps the error of a command that a script calls: "ERR Error running script
+ * (call to f_...): @user_script:12: @user_script: 12: -READONLY ...". Returns the error
+ * inside, or the error itself. Nothing else is searched: an error of the script may name a
+ * key, which clients choose. */
 static struct weir_text unwrapped(struct weir_text error)
 {
     static const char *const parts[] = {"ERR Error running script (call to f_",

@@ -25,8 +25,8 @@ enum store_refusal {
     STORE_REFUSED,         /* an error of no kind below */
     STORE_MISCONF,         /* cannot write to its disk; how much of the call has run is unknown */
     STORE_NOSCRIPT,        /* the script is not loaded: send its text */
-    STORE_MOVED,           /* the slot lives elsewhere, for good ... */
-    STORE_ASK,             /* ... or for this call */
+    STORE_MOVED,           /* the slot has moved to another node */
+    STORE_ASK,             /* another node has the slot for this call */
     STORE_TRYAGAIN,
     STORE_CLUSTERDOWN,
     STORE_LOADING,

@@ -84,9 +84,9 @@ _Static_assert((int)SCRIPT_COUNT <= (int)BREAKER_TEXTS, "a breaker knows of all 
 
 /*
  * Sends the call again after NOSCRIPT (C6). The first such call of the process goes as text (EVAL),
- * which also loads the script. Calls that were sent before it on its link, and are refused likewise,
- * only need to be sent by hash again, after it. Those of other links wait for a moment; if they are
- * refused again, they go as text, too.
+ * which also loads the script. Calls that were sent before it on its link, and are refused
+ * likewise, only need to be sent by hash again, after it. Those of other links wait for a moment;
+ * if they are refused again, they go as text, too.
  */
 static void resend_by_text(struct client *c, struct pending_call *call,
                            const struct store_reply *reply, uint64_t now_ns)

@@ -23,8 +23,8 @@ enum script_how { SCRIPT_BY_SHA, SCRIPT_BY_TEXT };
 
 /*
  * Puts the head of a call into the buffer: EVALSHA and the script's hash, or EVAL and its text.
- * As always with a buffer, bytes that do not fit set b->full. `count` arguments must follow as bulk strings; they can be kept and sent again after another
- * head.
+ * As always with a buffer, bytes that do not fit set b->full. `count` arguments must follow as bulk
+ * strings; they can be kept and sent again after another head.
  */
 static inline void script_put_head(struct buffer *b, const struct script *script,
                                    enum script_how how, unsigned count)

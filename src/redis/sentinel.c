@@ -32,7 +32,8 @@
 
 struct watcher {
     struct client_link *link;
-    struct store_host named; /* its answer since the doubt began; port 0: none yet */
+    struct store_host
+        named; /* its answer since a reply made the topology doubtful; port 0: none yet */
     bool asked;
 };
 

@@ -45,8 +45,8 @@ struct redirect {
 
 bool redirect_read(struct weir_text error, struct redirect *out);
 
-/* Returns true if this may be a name or an address, or is empty; the resolver decides what it is. It
- * is never the path of a unix socket. */
+/* Returns true if this may be a name or an address, or is empty; the resolver decides what it is.
+ * It is never the path of a unix socket. */
 bool slots_is_host(struct weir_text host);
 
 #endif

@@ -74,7 +74,7 @@ static bool divide_window(const struct weir_options *whole, uint64_t nodes, stru
 
 static bool divide_bucket(const struct weir_options *whole, uint64_t nodes, struct weir_options *o)
 {
-    if (whole->algorithm == WEIR_LEAKY_BUCKET) {
+    if (algorithm_has(whole->algorithm, HAS_QUEUE)) {
         o->queue = share(whole->queue + 1, nodes) - 1;
         o->undelayed = min_u64(whole->undelayed / nodes, o->queue);
     } else {
@@ -85,7 +85,7 @@ static bool divide_bucket(const struct weir_options *whole, uint64_t nodes, stru
 
 bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct weir_options *part)
 {
-    bool bucket = whole->algorithm == WEIR_TOKEN_BUCKET || whole->algorithm == WEIR_LEAKY_BUCKET;
+    bool bucket = algorithm_has(whole->algorithm, IS_BUCKET);
     *part = *whole;
     part->memory = WEIR_PRIVATE;
     part->path = NULL;
@@ -97,9 +97,9 @@ bool fallback_options(const struct weir_options *whole, uint64_t nodes, struct w
 
 /* ---- the limiter ---- */
 
-/* Returns whether the limiter is for the numbers of the limit and of the nodes as they are now. Both
- * are read with the lock held: a thread that remembered older ones would make the limiter for those
- * again, and so lose what the keys have spent. */
+/* Returns whether the limiter is for the numbers of the limit and of the nodes as they are now.
+ * Both are read with the lock held: a thread that remembered older ones would make the limiter for
+ * those again, and so lose what the keys have spent. */
 static bool fits(const struct fallback *f, const struct store_limit *limit)
 {
     return f->round != 0 && f->nodes == store_fleet_size(limit->shared) &&
@@ -108,8 +108,8 @@ static bool fits(const struct fallback *f, const struct store_limit *limit)
 
 /*
  * Makes a limiter for another number of nodes or for other numbers, unless another thread has done
- * so. Each key is carried over when it is asked for (sow()). A key that is not asked for between
- * two such changes begins anew. Rates that come with questions (any_rate) are divided then.
+ * so. Each key is carried over when it is asked for: start_key(). A key that is not asked for
+ * between two such changes begins anew. Rates that come with questions (any_rate) are divided then.
  */
 static void remake(struct fallback *f, const struct store_limit *limit)
 {
@@ -133,7 +133,8 @@ static void remake(struct fallback *f, const struct store_limit *limit)
 
 /* ---- asking ---- */
 
-struct seed {
+/* A key that the limiter decides for the first time. */
+struct starting_key {
     const struct fallback *fallback;
     const struct remote_part *part;
     uint64_t now_ns;
@@ -157,7 +158,7 @@ static int ask(struct weir *limiter, uint64_t nodes, const struct remote_part *p
 
 /* Returns the units of this node's part that have refilled since the store last spoke of the key:
  * those of a bucket one by one, those of a window all at its end. */
-static uint64_t come_since(const struct seed *s, const struct node_key *k)
+static uint64_t come_since(const struct starting_key *s, const struct node_key *k)
 {
     const struct weir_options *o = &s->fallback->part;
     const struct remote_rate *rate = &s->part->rate;
@@ -165,8 +166,7 @@ static uint64_t come_since(const struct seed *s, const struct node_key *k)
     if (rate->burst != 0) {
         return sub_floor0(now_ns, k->noted_ns) / rate->interval_ns / s->fallback->nodes;
     }
-    bool bucket = o->algorithm == WEIR_TOKEN_BUCKET || o->algorithm == WEIR_LEAKY_BUCKET;
-    if (bucket) {
+    if (algorithm_has(o->algorithm, IS_BUCKET)) {
         return mul_div(sub_floor0(now_ns, k->noted_ns), o->count, o->period_ns);
     }
     return now_ns >= k->reset_at_ns ? UINT64_MAX : 0;
@@ -174,7 +174,7 @@ static uint64_t come_since(const struct seed *s, const struct node_key *k)
 
 /* Returns what remained when the store last spoke of the key. It may have spoken of another rate
  * then, so that of a rate is computed from the time until the bucket is full. */
-static uint64_t remained(const struct seed *s, const struct node_key *k)
+static uint64_t remained(const struct starting_key *s, const struct node_key *k)
 {
     const struct remote_rate *rate = &s->part->rate;
     if (rate->burst == 0) {
@@ -185,13 +185,14 @@ static uint64_t remained(const struct seed *s, const struct node_key *k)
     return sub_floor0(rate->burst, taken);
 }
 
-static bool peek(struct weir *limiter, uint64_t nodes, const struct seed *s, struct weir_answer *a)
+static bool peek(struct weir *limiter, uint64_t nodes, const struct starting_key *s,
+                 struct weir_answer *a)
 {
     return limiter != NULL && ask(limiter, nodes, s->part, WEIR_PEEK, 1, s->now_ns, a) == 0;
 }
 
 /* Takes units from a key. There are so many, so the charge of a rate is allowed. */
-static void lower(const struct seed *s, uint64_t units)
+static void lower(const struct starting_key *s, uint64_t units)
 {
     const struct fallback *f = s->fallback;
     struct weir_text key = s->part->key;
@@ -203,11 +204,11 @@ static void lower(const struct seed *s, uint64_t units)
     }
 }
 
-/* Lowers a key to what the store last said remained, with what has refilled since, and by what it
- * has spent in the limiter before. A key of which nothing is known has this node's whole part. */
-static void sow(void *arg, const struct node_key *k)
+/* Starts a key in the fallback with min(remaining as last reported + refill since, quota - units
+ * spent in the previous limiter). An unknown key has this node's whole part. */
+static void start_key(void *arg, const struct node_key *k)
 {
-    const struct seed *s = arg;
+    const struct starting_key *s = arg;
     const struct fallback *f = s->fallback;
     struct weir_answer now;
     struct weir_answer before;
@@ -248,10 +249,10 @@ void fallback_ask(struct fallback *f, const struct remote_part *part, int verb, 
         remake(f, limit);
         (void)pthread_rwlock_rdlock(&f->lock);
     }
-    struct seed seed = {f, part, now_ns};
+    struct starting_key key = {f, part, now_ns};
     int e = WEIR_ENOMEM;
     if (f->limiter != NULL) {
-        node_keys_once(keys, node_key_hash(keys, part), f->round, now_ns, sow, &seed);
+        node_keys_once(keys, node_key_hash(keys, part), f->round, now_ns, start_key, &key);
         e = ask(f->limiter, f->nodes, part, verb, part->cost, now_ns, answer);
     }
     (void)pthread_rwlock_unlock(&f->lock);

@@ -23,7 +23,7 @@
 #define MEMBERS_GAP_NS (3 * MEMBERS_BEAT_NS) /* a longer silence of the store is a gap */
 #define MEMBERS_MOST 1000000
 
-/* Shared by the threads of a process. The numbers and times are atomic; the rest does not change. */
+/* Shared by the threads of a process. Numbers and times are atomic; the rest does not change. */
 struct members {
     uint64_t nodes;    /* 0: not known */
     uint64_t heard_ns; /* when the store last named a number; 0: never */

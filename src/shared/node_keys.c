@@ -299,10 +299,10 @@ void node_key_name(const struct key_part *part, struct store_key *name)
 static bool later(const struct store_params *p, uint64_t more, uint64_t *ns)
 {
     *ns = 0;
-    if (more == 0 || p->algorithm == WEIR_FIXED_WINDOW) {
+    if (more == 0 || algorithm_has(p->algorithm, IS_FIXED_WINDOW)) {
         return true;
     }
-    if (p->algorithm != WEIR_TOKEN_BUCKET && p->algorithm != WEIR_LEAKY_BUCKET) {
+    if (!algorithm_has(p->algorithm, IS_BUCKET)) {
         return false;
     }
     u128 parts = ((u128)p->a * STORE_PARTS + p->b) * more;

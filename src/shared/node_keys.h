@@ -9,10 +9,10 @@
  *
  * K1  Entries of each kind (notes alone, a lease, a count) are bounded separately, so that a flood
  *     of keys of one kind takes no room from the others. No memory is allocated for notes.
- * K2  If there is no more room for a kind, the least useful of LOOKS entries of this kind gives way:
- *     the one whose part matters for the shortest time, and of these the one that was not used for
- *     longest. Parts that must stay never give way: a lease with units, a delta that the store has
- *     not acknowledged, a call that is out. If there are only such parts, there is no room.
+ * K2  If there is no more room for a kind, the least useful of LOOKS entries of this kind gives
+ *     way: the one whose part matters for the shortest time, and of these the one that was not used
+ *     for longest. Parts that must stay never give way: a lease with units, a delta that the store
+ *     has not acknowledged, a call that is out. If there are only such parts, there is no room.
  * K3  Notes may be forgotten at any time: the key is then asked for in the store again, and begins
  *     as an unknown one in a fallback. A part that ends leaves its notes here.
  *
@@ -105,16 +105,16 @@ struct node_keys {
 int node_keys_create(struct node_keys **keys, const uint64_t most[KEY_KINDS]);
 void node_keys_destroy(struct node_keys *keys);
 
-/* Returns the hash of a limit's key. The hash has a secret, so that an attacker cannot choose keys that
- * share a place. */
+/* Returns the hash of a limit's key. The hash has a secret, so that an attacker cannot choose keys
+ * that share a place. */
 struct hash node_key_hash(const struct node_keys *keys, const struct remote_part *of);
 
 /* Returns the number of entries of the kind. */
 uint64_t node_keys_count(const struct node_keys *keys, enum key_kind kind);
 
-/* From now on all leases are returned and all counts are told: every part is due at once. The caller
- * then calls store_tick() until nothing is due and store_is_idle(), for a short time at most, and
- * destroys the stores. */
+/* From now on all leases are returned and all counts are told: every part is due at once. The
+ * caller then calls store_tick() until nothing is due and store_is_idle(), for a short time at
+ * most, and destroys the stores. */
 void node_keys_stop(struct node_keys *keys);
 
 static inline bool node_keys_is_stopping(const struct node_keys *keys)

@@ -70,13 +70,15 @@ static const struct row {
     {WEIR_SLIDING_LOG, window, 'g', false},
 };
 
+/* Returns NULL for an algorithm that has no script. */
 static const struct row *row_of(int algorithm)
 {
-    const struct row *row = rows;
-    while (row->algorithm != algorithm) {
-        row++; /* plan_make() knows no other algorithms */
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].algorithm == algorithm) {
+            return &rows[i];
+        }
     }
-    return row;
+    return NULL;
 }
 
 /* Writes a time, in seconds where possible: a kind is part of every key, so it should be short. */
@@ -120,6 +122,10 @@ int store_params(const struct weir_options *options, struct store_params *params
         .undelayed = o.undelayed,
     };
     const struct row *row = row_of(params->algorithm);
+    if (row == NULL) {
+        return fail(error, WEIR_ENOTSUP, "%s cannot be shared, expected consistency local",
+                    weir_algorithm_name(params->algorithm));
+    }
     e = row->express(&plan, params, error);
     if (e == 0) {
         name_kind(row, params);
@@ -149,7 +155,7 @@ int store_params_rate(const struct store_params *own, const struct remote_rate *
 void store_params_lease(struct store_params *params)
 {
     params->leased = true;
-    if (params->algorithm == WEIR_TOKEN_BUCKET) {
+    if (algorithm_has(params->algorithm, IS_BUCKET)) {
         (void)snprintf(params->kind, sizeof params->kind, "e");
     }
 }

@@ -16,6 +16,7 @@
 
 #include <weir.h>
 
+#include "base/algorithms.h"
 #include "common/remote.h"
 
 /* Parts of a microsecond in which times are counted: a multiple of those of src/algo. */

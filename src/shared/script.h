@@ -64,8 +64,9 @@ struct store_key {
     char at[STORE_KEY_MAX];
 };
 
-/* Makes the head, which is the same for all keys of a limit: "<prefix>:1:<limit>:<kind>:{". Returns 0, or WEIR_EINVAL if the prefix or the limit's name is too long or has
- * braces, or if the name is empty (the prefix may be empty). */
+/* Makes the head, which is the same for all keys of a limit: "<prefix>:1:<limit>:<kind>:{". Returns
+ * 0, or WEIR_EINVAL if the prefix or the limit's name is too long or has braces, or if the name is
+ * empty (the prefix may be empty). */
 int store_key_head(struct weir_text prefix, struct weir_text limit,
                    const struct store_params *params, struct store_key *head,
                    struct weir_error *error);
@@ -167,9 +168,9 @@ int script_plain_answer(const int64_t x[SCRIPT_PLAIN_COUNT], const struct store_
 bool script_says_full(const struct store_reply *reply, size_t n, uint64_t *absent);
 
 /*
- * Reads the reply to BLOCK_UNTIL, BLOCK, BAN, UNBLOCK or RESET. Returns for a block 0, or WEIR_ETIME if
- * its end is not after the store's time; for UNBLOCK and RESET 1 if there was something, 0 if not;
- * WEIR_EIO if it is not such a reply.
+ * Reads the reply to BLOCK_UNTIL, BLOCK, BAN, UNBLOCK or RESET. Returns for a block 0, or
+ * WEIR_ETIME if its end is not after the store's time; for UNBLOCK and RESET 1 if there was
+ * something, 0 if not; WEIR_EIO if it is not such a reply.
  */
 int script_done(const struct store_reply *reply, unsigned verb);
 

@@ -1,7 +1,7 @@
 /*
- * Makes the answer to a plain CHECK of one bucket or window. The script has decided and charged, and
- * replies with the state alone; remaining, retry and reset are computed here, so that the store does
- * less (lua/plain_bucket.lua, plain_window.lua).
+ * Makes the answer to a plain CHECK of one bucket or window. The script has decided and charged,
+ * and replies with the state alone; remaining, retry and reset are computed here, so that the store
+ * does less (lua/plain_bucket.lua, plain_window.lua).
  */
 #include "base/maths.h"
 #include "shared/script.h"

@@ -10,14 +10,10 @@
 
 static const char *const mode_names[] = {"local", "exact", "leased", "synced"};
 
-#define BIT(algorithm) (1u << (algorithm))
-
-/* The algorithms that each mode supports. */
-static const unsigned mode_algorithms[] = {
-    [REMOTE_LOCAL] = 0,
-    [REMOTE_EXACT] = ~0u,
-    [REMOTE_LEASED] = BIT(WEIR_TOKEN_BUCKET) | BIT(WEIR_FIXED_WINDOW),
-    [REMOTE_SYNCED] = BIT(WEIR_TOKEN_BUCKET) | BIT(WEIR_FIXED_WINDOW) | BIT(WEIR_SLIDING_WINDOW),
+/* What an algorithm must have for a mode, besides a script; 0: nothing. */
+static const unsigned mode_traits[] = {
+    [REMOTE_LEASED] = CAN_BE_LEASED,
+    [REMOTE_SYNCED] = CAN_BE_SYNCED,
 };
 
 static int check_mode(const struct remote_spec *spec, struct weir_error *error)
@@ -31,13 +27,14 @@ static int check_mode(const struct remote_spec *spec, struct weir_error *error)
                     spec->on_failure);
     }
     if (spec->any_rate && (spec->mode != REMOTE_EXACT || spec->deny_cache_ns != 0 ||
-                           spec->options.algorithm != WEIR_TOKEN_BUCKET)) {
+                           !algorithm_has(spec->options.algorithm, HAS_BURST))) {
         return fail(error, WEIR_EINVAL,
                     "rates that come with questions need an exact token_bucket without deny_cache");
     }
     const char *name =
         weir_algorithm_name(spec->options.algorithm); /* NULL: store_params() will refuse it */
-    if (name != NULL && (mode_algorithms[spec->mode] & BIT(spec->options.algorithm)) == 0) {
+    unsigned traits = mode_traits[spec->mode];
+    if (name != NULL && traits != 0 && !algorithm_has(spec->options.algorithm, traits)) {
         return fail(error, WEIR_EINVAL, "%s cannot be %s", name, mode_names[spec->mode]);
     }
     return 0;

@@ -60,7 +60,7 @@ static bool can_wait(const struct remote_part *p)
 {
     int algorithm =
         p->limit != NULL ? store_limit_numbers(p->limit)->params.algorithm : p->local->ops->id;
-    return algo_by_id(algorithm)->waits;
+    return algorithm_has(algorithm, IS_BUCKET);
 }
 
 static void put_piece(struct store_question *a, const struct remote_part *part)
@@ -70,7 +70,7 @@ static void put_piece(struct store_question *a, const struct remote_part *part)
     p->waits = a->asked->time_ns != 0 && can_wait(part);
     if (p->limit != NULL) {
         p->params = store_part_params(part, &a->own);
-        p->queue = p->params->algorithm == WEIR_LEAKY_BUCKET;
+        p->queue = algorithm_has(p->params->algorithm, HAS_QUEUE);
         p->hash = node_key_hash(a->store->shared->keys, part);
     }
     put_in_group(a, p);

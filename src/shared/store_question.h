@@ -163,8 +163,8 @@ struct buffer *send_fresh(struct store *s);
 int send_call(struct store *s, struct client_call *call, uint64_t now_ns, client_done_fn done,
               void *arg);
 /* Puts what follows the arguments of the n pieces (script_put_numbers()): the debts that the verbs
- * must know of, unless there can be none; and if `told` is set and of some pieces clients may not be
- * told, of which they may. Returns how many arguments were put. */
+ * must know of, unless there can be none; and if `told` is set and of some pieces clients may not
+ * be told, of which they may. Returns how many arguments were put. */
 unsigned send_numbers(struct buffer *b, const struct piece *pieces, const unsigned *index, size_t n,
                       bool told);
 /* Returns the deadline of a call that no question waits for. */

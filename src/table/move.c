@@ -11,7 +11,7 @@
  *     M4  to    (r^, s)  -> (r, s)     r is found again, in its new place
  *     M5  from  (r*, s)  -> (0, 0)
  *
- * After a kill behind M1, M2 or M3, the repair unmarks r* and clears r^; behind M4, it clears r*.
+ * After a kill after M1, M2 or M3, the repair unmarks r* and clears r^; after M4, it clears r*.
  */
 #include "table/table.h"
 

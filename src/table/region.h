@@ -60,8 +60,8 @@ struct region_identity {
 struct region_anchor {
     struct boot_id boot;
     struct region_identity identity;
-    uint64_t unix_ns; /* the time line's value ... */
-    uint64_t boot_ns; /* ... at this CLOCK_BOOTTIME of the first time namespace */
+    uint64_t unix_ns; /* the time line's value at boot_ns */
+    uint64_t boot_ns; /* CLOCK_BOOTTIME of the first time namespace */
 };
 
 #define REGION_VERSIONS 16

@@ -204,9 +204,9 @@ static bool at_home(const struct region *r, const struct region_anchor *now)
 }
 
 /*
- * Waits until the file is at home, or until we are alone and may make it so. If it is not at home
- * and we are not alone, the others are openers too, and the process that was recovering the file
- * has died: one of us will do it.
+ * Waits until the file is at home, or until this process is its only user and may recover it. If
+ * it is not at home and has other users, these are opening it too, because the process that was
+ * recovering it has died: one of them will recover it.
  */
 static int come_home(const struct region *r, const struct region_opening *o, bool *alone,
                      struct region_anchor *now)

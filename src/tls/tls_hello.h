@@ -17,8 +17,8 @@ struct tls_hello {
     unsigned message_have;
     size_t record_left; /* bytes until the end of each */
     size_t message_left;
-    bool keyed;  /* TLS 1.2: the client has sent its part of the key, ... */
-    bool sealed; /* ... and goes on encrypted. In TLS 1.3 the type of encrypted records tells it. */
+    bool keyed;  /* TLS 1.2: the client has sent its part of the key */
+    bool sealed; /* TLS 1.2: the client goes on encrypted; TLS 1.3 needs no such note */
 };
 
 /* Follows bytes of a client, which begins with a zeroed struct. Returns false if they announce a

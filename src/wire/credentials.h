@@ -1,7 +1,7 @@
 /*
- * The secret that a request shows: as a bearer token or a Basic password in the field Authorization, or
- * in the field Weir-Secret, which is for gateways that pass on their client's Authorization and have a
- * secret of their own.
+ * The secret that a request shows: as a bearer token or a Basic password in the field
+ * Authorization, or in the field Weir-Secret, which is for gateways that pass on their client's
+ * Authorization and have a secret of their own.
  */
 #ifndef WEIR_WIRE_CREDENTIALS_H
 #define WEIR_WIRE_CREDENTIALS_H

@@ -228,8 +228,8 @@ static const llhttp_settings_t request_settings = {.on_url = on_url,
 
 /* ---- one request ---- */
 
-/* Returns whether llhttp reads requests with this method in the usual way. It refuses methods that it
- * does not know, and reads some others in their own ways. */
+/* Returns whether llhttp reads requests with this method in the usual way. It refuses methods that
+ * it does not know, and reads some others in their own ways. */
 static bool is_usual(struct weir_text input)
 {
     return text_starts(input, "POST ") || text_starts(input, "GET ") ||

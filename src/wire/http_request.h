@@ -2,8 +2,8 @@
  * Reads HTTP/1.1 requests from bytes, without I/O, with llhttp.
  *
  * Nothing is remembered between calls, as with RESP: the caller keeps the bytes of an incomplete
- * request and calls again. request->needed is the number of bytes from which on that is useful; for a
- * chunked body, http_skip_chunks() says when it is.
+ * request and calls again. request->needed is the number of bytes from which on that is useful; for
+ * a chunked body, http_skip_chunks() says when it is.
  *
  * Input that two parsers could read in different ways is refused, because the other parser may be a
  * proxy in front of us: both Content-Length and Transfer-Encoding, or one of them twice; a line
@@ -58,9 +58,9 @@ struct http_request {
  * Reads one request from the start of the input. Empty lines before it are part of its head.
  *
  * HTTP_READ: *out is set and points into the input (a chunked body: into *out). HTTP_MORE: the
- * input is the beginning of a request; never returned for HTTP_REQUEST_MAX bytes. If out->body_at is
- * not 0, all of *out but the body is set. HTTP_BAD: the caller should answer with out->status and
- * close the connection.
+ * input is the beginning of a request; never returned for HTTP_REQUEST_MAX bytes. If out->body_at
+ * is not 0, all of *out but the body is set. HTTP_BAD: the caller should answer with out->status
+ * and close the connection.
  */
 int http_parse(struct weir_text input, struct http_request *out);
 
@@ -92,15 +92,15 @@ bool http_read_host(struct weir_text host, struct weir_text *name); /* http_targ
 
 /*
  * Sets host_name, target, path and query of a request whose fields are known and whose host is that
- * of the Host field. A target with a host, such as "http://shop.example/a", replaces both (RFC 9112,
- * 3.2.2). Returns false if the host is none.
+ * of the Host field. A target with a host, such as "http://shop.example/a", replaces both (RFC
+ * 9112, 3.2.2). Returns false if the host is none.
  */
 bool http_read_target(struct http_request *request); /* http_target.c */
 
 /*
  * Skips the chunks at *at, the beginning of a chunked body or where an earlier call has stopped, by
- * their announced sizes. Returns HTTP_MORE if the last chunk has not come, so that http_parse() would
- * find no end either. HTTP_READ or HTTP_BAD: http_parse() must decide.
+ * their announced sizes. Returns HTTP_MORE if the last chunk has not come, so that http_parse()
+ * would find no end either. HTTP_READ or HTTP_BAD: http_parse() must decide.
  */
 int http_skip_chunks(struct weir_text input, size_t *at); /* http_body.c */
 

@@ -85,9 +85,9 @@ size_t jsontext_escape(const char *at, const char *end, uint32_t *number)
 #define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
 
 /*
- * Marks the bytes of a string that do not stand for themselves, as nearly all do: the highest bit of
- * a byte is set if it is 0x80 or more, below ' ', or equal to '"' or '\\'. A borrow from a lower byte
- * can set it too, but only if that byte is marked; so the lowest mark is always right.
+ * Marks the bytes of a string that do not stand for themselves, as nearly all do: the highest bit
+ * of a byte is set if it is 0x80 or more, below ' ', or equal to '"' or '\\'. A borrow from a lower
+ * byte can set it too, but only if that byte is marked; so the lowest mark is always right.
  */
 static inline uint64_t mark_special(uint64_t x)
 {
@@ -117,8 +117,8 @@ static const char *skip_plain(const char *at, const char *end)
     return at;
 }
 
-/* Moves over short escapes and over characters of several bytes. A string that is full of them, which
- * an attacker may send, must not cost much more than one of plain bytes. */
+/* Moves over short escapes and over characters of several bytes. A string that is full of them,
+ * which an attacker may send, must not cost much more than one of plain bytes. */
 static const char *skip_common(const char *at, const char *end)
 {
     uint32_t number;
@@ -261,8 +261,8 @@ static bool check_value(struct checker *c, bool *ended)
     }
 }
 
-/* Checks what follows a value: the ends of containers, or a comma and a name. False at the end of the
- * text, or after a flaw. */
+/* Checks what follows a value: the ends of containers, or a comma and a name. False at the end of
+ * the text, or after a flaw. */
 static bool check_after(struct checker *c)
 {
     while (c->depth > 0) {
@@ -315,7 +315,7 @@ bool jsontext_check(struct weir_text *text, size_t most, struct jsontext_flaw *f
 static bool is_escaped(const char *quote)
 {
     size_t n = 0;
-    while (*(quote - n - 1) == '\\') { /* it ends at the first quote of the string */
+    while (*(quote - n - 1) == '\\') { /* stops at the string's opening quote at the latest */
         n++;
     }
     return n % 2 == 1;

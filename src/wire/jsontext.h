@@ -26,8 +26,8 @@ struct jsontext_flaw {
 
 /*
  * Checks that the text is one JSON value with at most `most` values and names of members, and cuts
- * blanks off both ends of it. Strings must be UTF-8, and may hold NUL as "\u0000". Returns false with
- * the flaw.
+ * blanks off both ends of it. Strings must be UTF-8, and may hold NUL as "\u0000". Returns
+ * false with the flaw.
  */
 bool jsontext_check(struct weir_text *text, size_t most, struct jsontext_flaw *flaw);
 
@@ -46,8 +46,8 @@ static inline bool jsontext_is(struct weir_text value, char first)
 }
 
 /*
- * Takes the next item off a list, or the next member off an object; false at the end. The first time
- * *rest is the value itself; afterwards it is what is left.
+ * Takes the next item off a list, or the next member off an object; false at the end. The first
+ * time *rest is the value itself; afterwards it is what is left.
  */
 bool jsontext_next_item(struct weir_text *rest, struct weir_text *item);
 bool jsontext_next_member(struct weir_text *rest, struct weir_text *name, struct weir_text *value);

@@ -1,7 +1,7 @@
 /*
- * Protocol Buffers, as far as gRPC messages need them: a reader that walks over the fields of a message
- * where it lies, and functions that append fields to a buffer. Field numbers and types are the
- * caller's; nothing is allocated.
+ * Protocol Buffers, as far as gRPC messages need them: a reader that walks over the fields of a
+ * message where it lies, and functions that append fields to a buffer. Field numbers and types are
+ * the caller's; nothing is allocated.
  */
 #ifndef WEIR_WIRE_PROTOBUF_H
 #define WEIR_WIRE_PROTOBUF_H

@@ -26,8 +26,8 @@ struct ratelimit {
     uint64_t window_ns; /* the time that the quota is for; 0: not known */
 };
 
-/* A header field: its name, and a function that puts its value. Numbers above the largest Integer of RFC
- * 9651 are replaced by it. */
+/* A header field: its name, and a function that puts its value. Numbers above the largest
+ * Integer of RFC 9651 are replaced by it. */
 struct ratelimit_field {
     const char *name;
     void (*put)(struct buffer *b, const struct ratelimit *r);

@@ -77,7 +77,7 @@ void resp_put_errorf(struct buffer *b, const char *format, ...)
 
 void resp_put_integer(struct buffer *b, int64_t number);
 void resp_put_bulk(struct buffer *b, struct weir_text text);
-/* Writes n integers, each as a bulk string. Fails if the buffer has no room for the longest ones. */
+/* Writes n integers as bulk strings. Fails if the buffer has no room for the longest ones. */
 void resp_put_bulk_integers(struct buffer *b, const int64_t *numbers, size_t n);
 void resp_put_null(struct buffer *b, int proto);
 void resp_put_string(struct buffer *b, int proto, const char *string); /* "": as null */

@@ -1,7 +1,7 @@
 /*
- * A server with small bounds, a crowd that goes beyond them, and honest neighbours. The crowd comes from
- * 127.0.0.2, an honest client of the same address too, and one of another address from 127.0.0.9. All
- * connections of the crowd close at once, in random order.
+ * A server with small bounds, a crowd that goes beyond them, and honest neighbours. The crowd comes
+ * from 127.0.0.2, an honest client of the same address too, and one of another address from
+ * 127.0.0.9. All connections of the crowd close at once, in random order.
  */
 #ifndef WEIR_TESTS_BOUNDS_SCENE_H
 #define WEIR_TESTS_BOUNDS_SCENE_H
@@ -70,8 +70,8 @@ void scene_close_crowd(struct scene *s);
 void scene_is_served(struct scene *s, unsigned from);
 void scene_both_are_served(struct scene *s);
 
-/* Sends a request of HTTP on a connection of its own, and receives the answer. Returns its status; 0: the
- * connection has ended instead. */
+/* Sends a request of HTTP on a connection of its own, and receives the answer. Returns its status;
+ * 0: the connection has ended instead. */
 int scene_http(struct scene *s, enum server_protocol protocol, unsigned from, const char *line,
                const char *fields, const char *body, struct http_answer *a);
 
@@ -86,7 +86,7 @@ void scene_await(const uint64_t *counter, uint64_t least);
 /* Returns how often a word occurs in a text. */
 unsigned scene_count(const char *text, const char *word);
 
-/* Sends commands of RESP, given as bytes, `n` times, and fetches all replies. Returns their bytes. */
+/* Sends commands of RESP, as bytes, `n` times. Fetches all replies and returns their bytes. */
 size_t scene_fetch_all(struct server_client *c, const char *bytes, unsigned n);
 
 /* Returns a number below n, from the seed of the program. */

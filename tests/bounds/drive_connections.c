@@ -6,7 +6,8 @@
 
 static struct http_answer a;
 
-/* Opens idle connections of the crowd, each with an answer, and sees that neighbours are served between. */
+/* Opens idle connections of the crowd, each with an answer, and sees that
+ * neighbours are served between. */
 static void crowd_in(struct scene *s, enum server_protocol protocol, unsigned n, unsigned addresses)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -193,8 +194,8 @@ static void await_ends(struct server_client *c, unsigned n)
     }
 }
 
-/* Over gRPC a call whose message does not end has its answer, and the connection goes on. It ends if a
- * head does not end, or the first frame. */
+/* Over gRPC a call whose message does not end has its answer, and the connection goes on. It ends
+ * if a head does not end, or the first frame. */
 static void calls_that_do_not_end(struct scene *s)
 {
     enum { CALLS = 5 };

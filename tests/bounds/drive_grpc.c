@@ -8,8 +8,8 @@
 
 static struct http2_frame frame;
 
-/* Receives up to the end of a stream. Returns the type of the frame that ends it, or 99 at the end of the
- * connection; the bytes of messages in *bytes. */
+/* Receives up to the end of a stream. Returns the type of the frame that ends it, or 99 at the end
+ * of the connection; the bytes of messages in *bytes. */
 static unsigned end_of(struct server_client *c, unsigned stream, size_t *bytes)
 {
     *bytes = 0;

@@ -56,7 +56,7 @@ static void log_lines(struct scene *s)
     scene_both_are_served(s);
     uint64_t seconds = (clock_boot_ns() - begun) / WEIR_SECOND + 1;
     assert_true(threads_get(&scene_worker(s)->counts.replaced_address) > CLOSED / 2);
-    assert_in_range(count_lines("connection closed", "made room"), 1, seconds + 1);
+    assert_in_range(count_lines("connection closed", "opened a newer one"), 1, seconds + 1);
     scene_stop(s);
     end_log();
 }
@@ -99,7 +99,8 @@ static void denied_lines(struct scene *s)
     end_log();
 }
 
-/* Keys that differ only after what is kept of them are two entries, and are shown without their ends. */
+/* Keys that differ only after what is kept of them are two entries, and are shown without their
+ * ends. */
 static void top_keys(struct scene *s)
 {
     char key[2 * TOP_KEY_BYTES];

@@ -67,8 +67,8 @@ static void await_store(struct scene *s)
     }
 }
 
-/* What waits beyond the bound is decided at once, unless the fleet's thread was faster; an honest client
- * has its answer from the store. */
+/* What waits beyond the bound is decided at once, unless the fleet's thread was faster; an honest
+ * client has its answer from the store. */
 static void queue(struct scene *s)
 {
     unsigned degraded = 0;

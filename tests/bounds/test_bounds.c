@@ -1,6 +1,6 @@
 /*
- * Every row of src/server/bounds.def has a driver, which goes to the bound and beyond. The drivers run in
- * random order; the seed is printed, and WEIR_SEED repeats it.
+ * Every row of src/server/bounds.def has a driver, which goes to the bound and beyond. The drivers
+ * run in random order; the seed is printed, and WEIR_SEED repeats it.
  */
 // test-timeout: 900
 // test-labels: notsan

@@ -1,6 +1,6 @@
 /*
- * Denials that ban, counted by many threads: every denial counts once, so the ban is made by exactly
- * the denial that the rules name, and once.
+ * Denials that ban, counted by many threads: every denial counts once, so the ban is made by
+ * exactly the denial that the rules name, and once.
  */
 // test-timeout: 120
 // test-serial: yes

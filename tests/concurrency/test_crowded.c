@@ -250,7 +250,7 @@ static void a_blocked_key_is_never_allowed_in_the_middle_of_a_crowd(void **state
     run_crowds(WEIR_SLIDING_LOG, BY_RESET, true);
 }
 
-/* A bucket that was refunded counts as in use for the clocks' slack; the others are fresh at once. */
+/* A refunded bucket counts as in use for the clocks' slack; the others are fresh at once. */
 static void keys_as_good_as_new_make_room_for_others_and_for_nobody_twice(void **state)
 {
     run_crowds(WEIR_FIXED_WINDOW, BY_REFUND, false);

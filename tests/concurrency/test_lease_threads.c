@@ -1,6 +1,7 @@
 /*
  * Threads that spend leases of the same keys, while another remembers denials of many: every unit
- * that was granted is spent once, or comes back once. The store is a few counters of the test's own.
+ * that was granted is spent once, or comes back once. The store is a few counters
+ * of the test's own.
  */
 #include <pthread.h>
 #include <setjmp.h>

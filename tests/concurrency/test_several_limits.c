@@ -25,7 +25,7 @@ struct several {
     struct threads_tally told;  /* by the answers of whole calls */
 };
 
-/* Each thread asks for some of the limiters, in its own order: parts are lost at different places. */
+/* Each thread asks for some limiters, in its own order: parts are lost at different places. */
 static size_t choose_parts(const struct several *s, uint64_t r, struct weir_part *parts,
                            unsigned *which)
 {
@@ -86,8 +86,8 @@ static void check_several(unsigned index, void *arg)
 static void open_three(struct several *s, int algorithm)
 {
     for (unsigned i = 0; i < LIMITERS; i++) {
-        /* Different algorithms, each with room for a few calls of its cost. A queue cannot give back
-           a place that another one follows: it has a test of its own. */
+        /* Different algorithms, each with room for a few calls of its cost. A queue cannot give
+         * back a place that another one follows: it has a test of its own. */
         static const int algorithms[] = {WEIR_TOKEN_BUCKET, WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW,
                                          WEIR_SLIDING_LOG};
         int id = algorithms[(unsigned)(algorithm - 1 + (int)i) % 4];

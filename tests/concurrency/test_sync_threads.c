@@ -149,7 +149,7 @@ static void whatever_threads_do_what_is_told_is_what_was_admitted(void **state)
     run(40, 24); /* keys give way to others */
 }
 
-/* There are about as many keys as stripes, so that stripes have parts and have none all the time. */
+/* There are about as many keys as stripes, so that stripes often become empty or not. */
 static void what_is_due_in_many_stripes_is_found(void **state)
 {
     run(KEYS_MAX, 4096);

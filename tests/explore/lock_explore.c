@@ -1,5 +1,5 @@
-/* base/lock.h for the explorer: locks that the scheduler knows. As with the real ones, only a wait finds out that
-   the owner is dead. */
+/* base/lock.h for the explorer: locks that the scheduler knows. As with the real ones, only a
+ * wait finds out that the owner is dead. */
 
 #include "explore/scheduler.h"
 

@@ -8,7 +8,8 @@
 struct lock_model lock_model;
 struct lock_owner lock_private;
 
-/* A user that sleeps stands before its own place here until it is woken. Its owner is no user: it never dies. */
+/* A user that sleeps stands before its own place here until it is woken. Its owner is no
+ * user: it never dies. */
 #define ASLEEP (USERS_MAX + 2)
 
 static struct explore_lock *bed(unsigned user)
@@ -22,7 +23,8 @@ uint64_t lock_number(struct lock_owner *owner)
     return (uint64_t)scheduler_user() + 1;
 }
 
-/* With deaths a wakeup may be lost, and every sleep may end by its time. Without, only a wakeup ends it. */
+/* With deaths a wakeup may be lost, and every sleep may end by its time. Without, only
+ * a wakeup ends it. */
 bool lock_sleep(struct lock *lock, uint64_t seen)
 {
     unsigned user = (unsigned)scheduler_user();

@@ -15,7 +15,8 @@ struct lock_model {
 };
 extern struct lock_model lock_model;
 
-/* Each user takes the lock `rounds` times. Without kills a sleep ends by a wakeup only: a lost one is a deadlock. */
+/* Each user takes the lock `rounds` times. Without kills a sleep ends by a wakeup only: a lost
+ * one is a deadlock. */
 struct found lock_model_explore(unsigned users, unsigned rounds, unsigned kills);
 
 #endif

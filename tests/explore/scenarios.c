@@ -72,8 +72,9 @@
     }
 
 /*
- * All lines are full of keys but for one slot of line 3, into which a key of line 0 can be moved: key 0, which
- * comes first. Keys 1 and 4 owe less than the others. Keys 8 and 9 are new and want lines 0 and 2.
+ * All lines are full of keys but for one slot of line 3, into which a key of line 0 can be moved:
+ * key 0, which comes first. Keys 1 and 4 owe less than the others. Keys 8 and 9 are new and want
+ * lines 0 and 2.
  */
 #define PINNED(algorithm_, on_full_)                                                               \
     {                                                                                              \

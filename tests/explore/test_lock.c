@@ -1,7 +1,8 @@
 // test-labels: nosan
 /*
- * base/lock.c itself, every schedule: no two are inside at once, no update is lost, no waiter sleeps for ever, and a
- * death anywhere leaves the lock to the next. With PLANTED, one bug is planted in it and must be found.
+ * base/lock.c itself, every schedule: no two are inside at once, no update is lost, no waiter
+ * sleeps for ever, and a death anywhere leaves the lock to the next. With PLANTED, one bug is
+ * planted in it and must be found.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -92,7 +92,7 @@ bool world_rest_untouched(const struct range *ranges, unsigned count)
     return true;
 }
 
-/* A limiter as anybody makes it, but with a known secret and, in its memory, a much smaller table. */
+/* A limiter as anybody makes it, but with a known secret and a much smaller table. */
 static bool make_limiter(void)
 {
     struct weir_options o = WEIR_OPTIONS_INIT;

@@ -277,8 +277,8 @@ static void forward_gives_a_window_or_a_log_at_most_its_limit(void **state)
     }
 }
 
-/* Takes all units, and steps back. Returns for how long the key is locked out then, and in *more how
- * many pass before that. */
+/* Takes all units, and steps back. Returns for how long the key is locked out then, and in *more
+ * how many pass before that. */
 static uint64_t out_after(const struct window_kind *kind, const char *suffix, int64_t back_us,
                           uint64_t *more)
 {

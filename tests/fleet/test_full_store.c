@@ -94,8 +94,8 @@ static void strangers(unsigned index, void *arg)
     }
 }
 
-/* Floods the store until `rounds` whole rounds of strangers were decided here. The customers, who have
- * taken what they have, ask between the rounds. */
+/* Floods the store until `rounds` whole rounds of strangers were decided here. The customers, who
+ * have taken what they have, ask between the rounds. */
 static void flood(struct flood *f, unsigned rounds)
 {
     unsigned whole = 0;

@@ -1,7 +1,7 @@
 /*
  * Tests eight processes of `weir serve` with four connections to each, one key and one Redis:
- * together they admit exactly the limit, with a connection to Redis for each thread, and with one that
- * all threads of a process share.
+ * together they admit exactly the limit, with a connection to Redis for each thread, and with one
+ * that all threads of a process share.
  */
 // test-timeout: 600
 #include <setjmp.h>

@@ -223,7 +223,7 @@ static void the_log_tells_once_that_the_store_has_gone_or_come_back(void **state
     assert_int_equal(count_in_log(0, "the store is there"), there + 1);
 }
 
-/* The store still answers PING. Its memory is not watched (memory_high), so that calls are refused. */
+/* The store answers PING. Its memory is not watched (memory_high), so that it refuses calls. */
 static void a_store_that_refuses_every_call_is_away_and_stays_so(void **state)
 {
     await_calm();

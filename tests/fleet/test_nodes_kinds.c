@@ -1,7 +1,7 @@
 /*
  * Tests nodes of `weir serve` with every kind of store: a single Redis, one with Sentinels, a
- * Cluster. With one limit and with two at once, in a pipeline and in a transaction, exactly the limit
- * passes.
+ * Cluster. With one limit and with two at once, in a pipeline and in a transaction,
+ * exactly the limit passes.
  */
 // test-timeout: 300
 #include <setjmp.h>

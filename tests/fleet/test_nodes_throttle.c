@@ -1,7 +1,7 @@
 /*
- * Nodes of `weir serve` share what CL.THROTTLE counts: with every form of the call exactly the burst
- * passes, whatever node is asked; DEL and blocks reach all nodes; on_store_failure decides while the
- * store is away; `consistency: local` shares nothing.
+ * Nodes of `weir serve` share what CL.THROTTLE counts: with every form of the call exactly the
+ * burst passes, whatever node is asked; DEL and blocks reach all nodes; on_store_failure decides
+ * while the store is away; `consistency: local` shares nothing.
  */
 // test-timeout: 300
 #include <setjmp.h>

@@ -95,7 +95,7 @@ static void a_store_that_refuses_calls_is_away_until_it_takes_them(void **state)
         {NULL, "CONFIG SET stop-writes-on-bgsave-error no", ": MISCONF "},
     };
     char path[200] = "";
-    /* Memory is not watched: otherwise on_full would decide the absent key, not on_store_failure. */
+    /* Memory is not watched: otherwise on_full would decide the key, not on_store_failure. */
     struct weir_fleet *fleet = fleet_open_with(
         world.url, (struct weir_fleet_options){.deadline_ns = DEADLINE_NS,
                                                .memory_high = WEIR_FLEET_MEMORY_IGNORED});

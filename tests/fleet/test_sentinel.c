@@ -50,8 +50,8 @@ static int stop(void **state)
     return 0;
 }
 
-/* Ends the load and checks the bounds of support/fleet/fleet_crowd.h. Returns how many units the store
- * has forgotten. */
+/* Ends the load and checks the bounds of support/fleet/fleet_crowd.h. Returns how many units
+ * the store has forgotten. */
 static uint64_t settle(void)
 {
     crowd_await_progress(crowd, 500);

@@ -1,5 +1,5 @@
-/* Tests that two nodes share one limit. An example to copy: the smallest test of a fleet with a real
- * Redis. */
+/* Tests that two nodes share one limit. An example to copy: the smallest test of a fleet
+ * with a real Redis. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

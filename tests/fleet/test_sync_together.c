@@ -1,5 +1,5 @@
-/* Exchanges of many keys go in few calls, and each key gets its own answer; a key whose value in the
- * store is not ours keeps no other from being exchanged. */
+/* Exchanges of many keys go in few calls, and each key gets its own answer; a key whose value in
+ * the store is not ours keeps no other from being exchanged. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

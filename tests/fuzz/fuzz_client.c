@@ -1,7 +1,7 @@
 /*
- * A client whose store and loop do anything: the input is a row of steps, and among them bytes that the
- * store says. Each call ends once, and not behind its deadline; the functions of the driver are called
- * in an order that makes sense; nothing is left when the client ends.
+ * A client whose store and loop do anything: the input is a row of steps, and among them bytes that
+ * the store says. Each call ends once, and not behind its deadline; the functions of the driver are
+ * called in an order that makes sense; nothing is left when the client ends.
  */
 #include <stdlib.h>
 

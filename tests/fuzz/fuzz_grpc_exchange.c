@@ -1,8 +1,9 @@
 /*
  * Answers what arrives on a gRPC connection. If the first byte is even, the rest are frames, which
- * begin after the preface and SETTINGS of a client. If it is odd, the rest is the message of a call, and
- * the byte chooses its method: 255 that of Envoy's service, the others one of weir's own. The replies are
- * whole frames, whatever has come; a call whose message is complete gets exactly one end of its stream.
+ * begin after the preface and SETTINGS of a client. If it is odd, the rest is the message of a
+ * call, and the byte chooses its method: 255 that of Envoy's service, the others one of weir's own.
+ * The replies are whole frames, whatever has come; a call whose message is complete gets exactly
+ * one end of its stream.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * HTTP requests. No byte beyond the input is read (copies of the exact size); what is said of some
  * bytes is said with more behind them; of HTTP_REQUEST_MAX bytes more are never wanted, and never
  * fewer than `needed`; the parts of a request lie where they should; written again from its parts,
- * without the host of its target, empty lines and extensions of chunks, a request reads the same; the
- * end of a chunked body is found without parsing.
+ * without the host of its target, empty lines and extensions of chunks, a request reads the same;
+ * the end of a chunked body is found without parsing.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /*
- * What arrives on an HTTP connection, answered: bodies of JSON, fields of gateways, routes. The first
- * byte chooses how the bytes are cut into pieces. Each reply is one whole HTTP answer, its body is
- * what its type says, no byte of a request has become a line of a head. How the bytes are cut changes
- * nothing about how many replies there are, except that what is cut may be refused later, and that a
- * request which is refused before its body has come is the last.
+ * What arrives on an HTTP connection, answered: bodies of JSON, fields of gateways, routes. The
+ * first byte chooses how the bytes are cut into pieces. Each reply is one whole HTTP answer, its
+ * body is what its type says, no byte of a request has become a line of a head. How the bytes are
+ * cut changes nothing about how many replies there are, except that what is cut may be refused
+ * later, and that a request which is refused before its body has come is the last.
  *
  * fuzz_admin_exchange.c does the same on the operators' listener.
  */

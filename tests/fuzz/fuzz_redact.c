@@ -1,6 +1,6 @@
 /*
- * Texts of a hostile store: common/redact.c. The first byte says how much may be shown. Whatever the
- * text is, the secret is not in what is shown, also not percent-encoded.
+ * Texts of a hostile store: common/redact.c. The first byte says how much may be shown. Whatever
+ * the text is, the secret is not in what is shown, also not percent-encoded.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /*
- * What arrives on a RESP connection, answered: MULTI and EXEC, EVAL, COMMAND and all other commands.
- * The first byte chooses whether inline commands are on and how the bytes are cut into pieces. Each
- * reply is one whole value of RESP, each request has one, and how the bytes are cut changes nothing.
- * A queue never takes more than its bound, and it is freed when the connection ends.
+ * What arrives on a RESP connection, answered: MULTI and EXEC, EVAL, COMMAND and all other
+ * commands. The first byte chooses whether inline commands are on and how the bytes are cut
+ * into pieces. Each reply is one whole value of RESP, each request has one, and how the
+ * bytes are cut changes nothing. A queue never takes more than its bound, and it is freed
+ * when the connection ends.
  */
 #include <stdlib.h>
 
@@ -123,7 +124,7 @@ static unsigned feed(struct weir_text input, size_t piece)
     return replies;
 }
 
-/* Returns how many replies there must be at most: one for each request, and one for what is none. */
+/* Returns the most replies there can be: one for each request, and one for what is none. */
 static unsigned count_requests(struct weir_text input)
 {
     static struct resp_request request;

@@ -1,8 +1,8 @@
 /*
  * A sandbox and its steps: the input is the body of POST /v1/sandbox, then bodies of POST
- * /v1/sandbox/ID, separated by bytes 0. If the first body makes no sandbox, the steps are those of a
- * sandbox with rules of our own. Each reply is JSON; a step answers every ask or none; and a second
- * sandbox with the same rules gives the same answers.
+ * /v1/sandbox/ID, separated by bytes 0. If the first body makes no sandbox, the steps are those of
+ * a sandbox with rules of our own. Each reply is JSON; a step answers every ask or none; and a
+ * second sandbox with the same rules gives the same answers.
  */
 #include <jansson.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /*
- * What a store answers. No byte beyond the input is read (a copy of the exact size); what is said of
- * some bytes is said with more behind them; a reply lies within its bytes, keeps to the maxima, and
- * is no answer of a script unless it can be one.
+ * What a store answers. No byte beyond the input is read (a copy of the exact size); what is said
+ * of some bytes is said with more behind them; a reply lies within its bytes, keeps to the maxima,
+ * and is no answer of a script unless it can be one.
  */
 #include <stdlib.h>
 

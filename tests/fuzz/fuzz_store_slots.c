@@ -1,7 +1,8 @@
 /*
- * What a Cluster says about itself: any reply (redis/reply.h), read as a map of slots, and as a refusal
- * that redirects. No byte beyond the input is read (a copy of the exact size); what is said of some
- * bytes is said with more behind them; a map's ranges lie within the slots, and come to an end.
+ * What a Cluster says about itself: any reply (redis/reply.h), read as a map of slots, and as a
+ * refusal that redirects. No byte beyond the input is read (a copy of the exact size); what is
+ * said of some bytes is said with more behind them; a map's ranges lie within the slots, and
+ * come to an end.
  */
 #include <stdlib.h>
 

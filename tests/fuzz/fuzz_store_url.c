@@ -1,6 +1,6 @@
 /*
- * URLs of stores. What is read is within its bounds, terminated, and complete; what is refused has a
- * reason, which shows nothing of an URL with an '@'. No byte beyond the input is read.
+ * URLs of stores. What is read is within its bounds, terminated, and complete; what is refused has
+ * a reason, which shows nothing of an URL with an '@'. No byte beyond the input is read.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,9 @@
 /*
  * Rules from arbitrary bytes: errors with a text and a place in the file, or rules. Those are
  * shown as YAML that reads back and is shown the same again, answer questions, and can be
- * reloaded, changed and ended. A text may also be a file of Envoy's reference server. The files that such a text may name are in a folder of our own;
- * the product itself keeps away from pipes and devices.
+ * reloaded, changed and ended. A text may also be a file of Envoy's reference server. The
+ * files that such a text may name are in a folder of our own; the product itself keeps away
+ * from pipes and devices.
  */
 #include <stdio.h>
 #include <stdlib.h>

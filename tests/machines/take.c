@@ -33,7 +33,8 @@ static int open_limiter(struct weir **w, char **argv)
     return e;
 }
 
-/* Each of the two takes one unit of a key of its own, and waits for the other's. 0, or -1 after a minute. */
+/* Each of the two takes one unit of a key of its own, and waits for the other's. 0, or
+ * -1 after a minute. */
 static int meet(struct weir *w)
 {
     struct weir_question peek = {.key = "meet", .key_len = 4, .cost = 1, .mode = WEIR_PEEK};

@@ -28,7 +28,7 @@
 #define KEYS 2
 #define QUESTIONS_MAX 6
 
-/* Limits that never refill in the test. Their letter is their name and the attribute of their key. */
+/* Limits that never refill in the test. A letter is their name and their key's attribute. */
 static const struct {
     char name;
     unsigned quota;
@@ -160,8 +160,8 @@ static void decide(struct model *m)
 
 /* ---- the comparison ---- */
 
-/* Returns whether a call both takes and gives back units of one key: what is told would depend on the
- * order. */
+/* Returns whether a call both takes and gives back units of one key: what is told would
+ * depend on the order. */
 static bool is_mixed(const struct model *m, unsigned i)
 {
     const struct question *q = m->questions;

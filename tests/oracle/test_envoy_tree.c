@@ -1,7 +1,7 @@
 /*
  * Random files of Envoy's reference server, converted and asked, against a walk down their tree
- * (support/oracle/envoy_tree.c): to every descriptor the same limit must apply, or none, and the same
- * values must be counted apart.
+ * (support/oracle/envoy_tree.c): to every descriptor the same limit must apply, or none, and the
+ * same values must be counted apart.
  *
  * WEIR_SEED=n in the environment runs another set, or the one that failed.
  */

@@ -1,8 +1,8 @@
 /*
- * Random rule files, loaded and asked, against the naive matcher of support/oracle/matching_naive.c:
- * the same limits must apply to every request, with the same tier and the
- * same keys, however the request is written. Rules that differ are made as small as they get
- * and printed.
+ * Random rule files, loaded and asked, against the naive matcher of
+ * support/oracle/matching_naive.c: the same limits must apply to every request, with the same
+ * tier and the same keys, however the request is written. Rules that differ are made as small as
+ * they get and printed.
  *
  * WEIR_SEED=n in the environment runs another set, or the one that failed.
  */

@@ -333,7 +333,7 @@ static void a_queue_gives_no_turn_to_two_calls(void **state)
     for_each_story(WEIR_LEAKY_BUCKET, NULL, judge_queue);
 }
 
-/* What was used within a period, beginning with each event; or in each window, if they are fixed. */
+/* What was used within a period from each event on, or in each window, if windows are fixed. */
 static void judge_windows(const struct story *s)
 {
     uint64_t period_ns = s->rule.period_ns;

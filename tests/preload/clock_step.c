@@ -1,8 +1,9 @@
 /*
- * For LD_PRELOAD: the wall clock of a process, set by another one. CLOCK_STEP_FILE names a file that holds
- * how many microseconds it is ahead; and after that, if it is not 0, the time in microseconds, plus 1, at
- * which it stands still. What only goes forward stays as it is. Kernel calls are made without libc: a
- * look-up of its functions would need memory, and the allocator asks for the time.
+ * For LD_PRELOAD: the wall clock of a process, set by another one. CLOCK_STEP_FILE names a file
+ * that holds how many microseconds it is ahead; and after that, if it is not 0, the time in
+ * microseconds, plus 1, at which it stands still. What only goes forward stays as it is. Kernel
+ * calls are made without libc: a look-up of its functions would need memory, and the allocator
+ * asks for the time.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -13,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Returns the two numbers of the file. Those that it does not have are 0: it is mapped as a page. */
+/* Returns the two numbers of the file, or 0 for those beyond its end: it is mapped as a page. */
 static const int64_t *step(void)
 {
     static const int64_t none[2];

@@ -1,7 +1,7 @@
 // test-labels: notsan
 /*
- * Containers that share a state file: each has a PID namespace of its own, so their processes and threads have the
- * same numbers. And other ways in which a process is not what its number says.
+ * Containers that share a state file: each has a PID namespace of its own, so their processes and
+ * threads have the same numbers. And other ways in which a process is not what its number says.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -59,8 +59,8 @@ static struct tally *map_tally(const char *dir)
 }
 
 /*
- * The program of a worker, with addresses of its own as in a container of its own. Takes from every key until all
- * deny. All of a log's decisions are made under locks.
+ * The program of a worker, with addresses of its own as in a container of its own. Takes from every
+ * key until all deny. All of a log's decisions are made under locks.
  */
 static int work(const char *dir, unsigned place)
 {
@@ -98,8 +98,9 @@ static void start_workers(struct fleet *f, pid_t pid[WORKERS])
 }
 
 /*
- * Kills all workers, round after round, in step with the other containers: so workers with the same numbers wait for
- * each other's locks. None may end in another way than by that signal, or at the end of its work.
+ * Kills all workers, round after round, in step with the other containers: so workers with the same
+ * numbers wait for each other's locks. None may end in another way than by that signal, or at the
+ * end of its work.
  */
 static void kill_in_step(struct fleet *f)
 {

@@ -1,7 +1,7 @@
 // test-labels: notsan
 /*
- * The seams of a limiter's life: restored backups, opens that fail, forks during an open, machines without /proc,
- * files that somebody made up.
+ * The seams of a limiter's life: restored backups, opens that fail, forks during an open, machines
+ * without /proc, files that somebody made up.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -52,7 +52,8 @@ static ino_t inode_of(const char *path)
     return st.st_ino;
 }
 
-/* ext4 hands out the number of an inode that was just removed: the file then has the number that its anchor names. */
+/* ext4 hands out the number of an inode that was just removed: the file then has the number
+ * that its anchor names. */
 static void a_backup_with_held_locks_that_gets_its_old_inode_number_does_not_hang(void **state)
 {
     struct weir_options o = file_limit(*state, WEIR_FIXED_WINDOW);

@@ -1,5 +1,5 @@
-/* Tests a third protocol (support/server/line_protocol.h), which uses nothing but what src/server offers
- * to every protocol: operations, roles, answers that come at once and later, pipelines. */
+/* Tests a third protocol (support/server/line_protocol.h), which uses nothing but what src/server
+ * offers to every protocol: operations, roles, answers that come at once and later, pipelines. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,15 +1,15 @@
 /*
- * Instead of the fake's keys and commands, those of a real redis-server: scripts run here, in the Lua
- * that this is linked with, and every command that they call, and every other request, goes to the
- * server. So the tests of scripts run in Lua 5.4 with what a Redis replies.
+ * Instead of the fake's keys and commands, those of a real redis-server: scripts run here, in the
+ * Lua that this is linked with, and every command that they call, and every other request, goes to
+ * the server. So the tests of scripts run in Lua 5.4 with what a Redis replies.
  */
 #include <stdlib.h>
 
 #include "simulate/fake_inside.h"
 #include "wire/resp.h"
 
-/* The support library's functions for a redis-server, under names of their own: the tests get those of
- * store_redis_fake.c. */
+/* The support library's functions for a redis-server, under names of their own: the tests
+ * get those of store_redis_fake.c. */
 #define store_redis_start server_start
 #define store_redis_stop server_stop
 #define store_redis_put server_put

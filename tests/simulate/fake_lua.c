@@ -1,9 +1,10 @@
 /*
  * Scripts of the fake: EVAL, EVALSHA, SCRIPT LOAD, and the conversions of redis.call().
  *
- * It is compiled for Lua 5.1, which Redis has, and for Lua 5.4, which Dragonfly has. There whole numbers
- * are a type of their own, which wraps around at 2^63, and a store may write a number of the other type
- * as 5.0 or 1e+15. So with Lua 5.4 such a number in a command or a reply is an error.
+ * It is compiled for Lua 5.1, which Redis has, and for Lua 5.4, which Dragonfly has. There
+ * whole numbers are a type of their own, which wraps around at 2^63, and a store may write a
+ * number of the other type as 5.0 or 1e+15. So with Lua 5.4 such a number in a command or a
+ * reply is an error.
  */
 #include <lauxlib.h>
 #include <lua.h>

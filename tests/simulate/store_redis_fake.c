@@ -1,7 +1,7 @@
 /*
- * Replaces the redis-server of the script tests (support/store/store_redis.h) by the fake. It is linked
- * before the support library, whose own version is then not used. So those tests show whether the
- * fake is faithful.
+ * Replaces the redis-server of the script tests (support/store/store_redis.h) by the fake. It is
+ * linked before the support library, whose own version is then not used. So those tests show
+ * whether the fake is faithful.
  */
 #include "support/store/store_redis.h"
 

@@ -1,8 +1,8 @@
 /*
  * Compares the two ways in which scripts decide a lease: in one piece without functions, as a rule
- * (lua/single_lease.lua, single_window.lua), and by the pieces that serve every state, which alone are in
- * the script for several algorithms. Each gets the same random calls, about a key of its own: the
- * replies, the states and their expiry are the same.
+ * (lua/single_lease.lua, single_window.lua), and by the pieces that serve every state, which alone
+ * are in the script for several algorithms. Each gets the same random calls, about a key of its
+ * own: the replies, the states and their expiry are the same.
  */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -130,7 +130,7 @@ static bool same(const struct store_reply *a, const struct store_reply *b)
            memcmp(a->integers, b->integers, a->n * sizeof a->integers[0]) == 0;
 }
 
-/* A check that is plain is answered with three numbers by one script, and with nine by the other. */
+/* One script answers a plain check with three numbers, the other with nine. */
 static bool is_plain_answer(const struct store_reply *a)
 {
     return a->type == ':' && a->n == SCRIPT_PLAIN_COUNT;

@@ -78,7 +78,7 @@ static int shake_hands(struct load_connection *c, const struct client_tls *tls)
 
 /* ---- the opening of HTTP/2 ---- */
 
-/* Reads what has arrived. Returns whether the first call has ended; sets errno if bytes are wrong. */
+/* Reads what has arrived. Returns whether the first call has ended. Wrong bytes set errno. */
 static bool has_opened(struct load_connection *c)
 {
     struct weir_text rest = {c->in, c->in_len};

@@ -175,8 +175,8 @@ static bool put_due(struct generator *g, uint64_t now_ns)
 }
 
 /*
- * In a closed loop, adds a whole batch. Call it when all replies have arrived. A server that answers
- * requests before they are sent, or asks for many frames, leaves no room.
+ * In a closed loop, adds a whole batch. Call it when all replies have arrived. A server that
+ * answers requests before they are sent, or asks for many frames, leaves no room.
  */
 static void put_batch(struct generator *g, struct load_connection *c, uint64_t now_ns)
 {

@@ -25,8 +25,8 @@ struct generator {
     double due;        /* the same without rounding: nanoseconds after begin_ns */
     double gap_ns;     /* mean time between requests; 0: closed loop */
     uint64_t random;
-    uint64_t made;  /* requests so far ... */
-    uint64_t limit; /* ... and the most there may be */
+    uint64_t made;  /* requests so far */
+    uint64_t limit; /* most requests there may be */
     uint64_t last_reply_ns;
     uint64_t replies; /* also of the warm-up; load_progress.c reads it meanwhile */
     struct load_result result;

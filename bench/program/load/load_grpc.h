@@ -2,9 +2,9 @@
  * gRPC calls of the load generator: HTTP/2 without TLS, one message each way.
  *
  * A call is a HEADERS and a DATA frame, made once; for each call only the number of its stream and
- * its keys are overwritten. Clients of gRPC send the header fields once for each connection and then
- * refer to them (HPACK); so does this one: the opening of a connection contains the first call, and
- * all further calls refer to its fields. The first call is not counted.
+ * its keys are overwritten. Clients of gRPC send the header fields once for each connection and
+ * then refer to them (HPACK); so does this one: the opening of a connection contains the first
+ * call, and all further calls refer to its fields. The first call is not counted.
  *
  * Streams end in any order. The connection's ring holds the calls from the oldest one in flight on;
  * a call that has ended stays there with the time 0 until those before it have ended.

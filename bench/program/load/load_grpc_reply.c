@@ -99,8 +99,8 @@ static bool unpad(struct frame *f)
     return true;
 }
 
-/* Notes what the message says. In answers of weir, of Envoy's rate limit service and of others, field
- * 1 is a number that is 1 if the request is allowed. */
+/* Notes what the message says. In answers of weir, of Envoy's rate limit service and of others,
+ * field 1 is a number that is 1 if the request is allowed. */
 static void read_message(struct load_connection *c, const struct frame *f)
 {
     uint32_t place = place_of(c, f->stream);
@@ -133,8 +133,8 @@ static int64_t read_data(struct load_connection *c, struct frame *f, struct load
     return 0;
 }
 
-/* Reads a block of header fields, and copies the value of grpc-status. Returns false if the block is
- * malformed. */
+/* Reads a block of header fields, and copies the value of grpc-status. Returns false if
+ * the block is malformed. */
 static bool read_fields(nghttp2_hd_inflater *inflater, struct weir_text block, char status[4])
 {
     const uint8_t *at = (const uint8_t *)block.at;

@@ -27,8 +27,8 @@ struct completion_tree {
 bool completion_make(struct completion_tree *tree);
 
 /*
- * Returns the next node one word below `node`, from node *i on, and sets *i after it; NULL: there is
- * none.
+ * Returns the next node one word below `node`, from node *i on, and sets *i after it;
+ * NULL: there is none.
  */
 const struct completion_node *completion_below(const struct completion_tree *tree,
                                                const struct completion_node *node, size_t *i);

@@ -1,7 +1,8 @@
 /*
- * The script for bash: a table of what may follow which words, and a function that walks the command
- * line by it. An option is "--name", or "--name=" and its value: <file>, <folder>, a|b, or a|b,... if it
- * is a list. Bash splits "--name=value" into three words, unless the user has changed COMP_WORDBREAKS.
+ * The script for bash: a table of what may follow which words, and a function that walks the
+ * command line by it. An option is "--name", or "--name=" and its value: <file>, <folder>,
+ * a|b, or a|b,... if it is a list. Bash splits "--name=value" into three words, unless the
+ * user has changed COMP_WORDBREAKS.
  */
 #include "cli/completion/completion.h"
 

@@ -1,6 +1,6 @@
 /*
- * The script for fish: a function that finds the words of the command line which are commands, and a
- * `complete` for each word, option and operand, on the condition that these words are there.
+ * The script for fish: a function that finds the words of the command line which are commands, and
+ * a `complete` for each word, option and operand, on the condition that these words are there.
  */
 #include "cli/completion/completion.h"
 

@@ -1,6 +1,6 @@
 /*
- * The script for zsh: a function for each node. One with words below it completes the word, and calls
- * the function of that word for the rest of the line.
+ * The script for zsh: a function for each node. One with words below it completes the word, and
+ * calls the function of that word for the rest of the line.
  */
 #include "cli/completion/completion.h"
 

@@ -92,8 +92,8 @@ static bool is_first_of_two(const char *word)
 }
 
 /*
- * Suggests the nearest command ("limts", "key gett"). If none is near, lists those of the first word
- * ("key", "key x").
+ * Suggests the nearest command ("limts", "key gett"). If none is near, lists those of the first
+ * word ("key", "key x").
  */
 static int unknown(const struct ctl *ctl)
 {

@@ -1,6 +1,7 @@
 /* weir replay: decides a recorded stream of requests again, deterministically, at its own times. */
 #include "cli/replay/replay_command.h"
 
+#include "base/algorithms.h"
 #include "cli/replay/replay_trace.h"
 
 #define PROGRESS_LINES 4096 /* between two looks at the progress bar and at errors of writing */
@@ -40,10 +41,8 @@ static int read_algorithm(const struct cli_value *value, void *to)
 }
 
 static const struct cli_option options[] = {
-    {"--algorithm", "NAME",
-     "token_bucket (or gcra), leaky_bucket, fixed_window, sliding_window or sliding_log; "
-     "default stepped_bucket",
-     read_algorithm, TO(limit.algorithm), .choice = algorithm_name},
+    {"--algorithm", "NAME", ALGORITHMS_EXPECTED "; default stepped_bucket", read_algorithm,
+     TO(limit.algorithm), .choice = algorithm_name},
     {"--rate", "N/PERIOD", "in place of the stream's capacity and window: 3/10, 100/min",
      cli_read_text, TO(rate_text)},
     {"--burst", "N", "burst of token_bucket; default the count of the rate", cli_read_count,
@@ -65,21 +64,23 @@ static int check(const struct replay_settings *s, const struct cli_given *given)
 {
     static const struct {
         const char *option;
-        int algorithm; /* the only one that has this option; 0: all */
+        unsigned traits; /* of the algorithms that have this option; 0: all */
     } limit[] = {{"--algorithm", 0},
                  {"--rate", 0},
-                 {"--burst", WEIR_TOKEN_BUCKET},
-                 {"--queue", WEIR_LEAKY_BUCKET},
-                 {"--undelayed", WEIR_LEAKY_BUCKET}};
+                 {"--burst", HAS_BURST},
+                 {"--queue", HAS_QUEUE},
+                 {"--undelayed", HAS_QUEUE}};
     for (size_t i = 0; i < sizeof limit / sizeof limit[0]; i++) {
-        int owner = limit[i].algorithm;
+        unsigned traits = limit[i].traits;
+        char owners[ALGORITHM_LIST_MAX];
         if (cli_is_given(given, limit[i].option) && s->rules != NULL) {
             return cli_complain(&cli_replay, "found %s and --rules, expected one of them",
                                 limit[i].option);
         }
-        if (cli_is_given(given, limit[i].option) && owner != 0 && owner != s->limit.algorithm) {
+        if (cli_is_given(given, limit[i].option) && traits != 0 &&
+            !algorithm_has(s->limit.algorithm, traits)) {
             return cli_complain(&cli_replay, "found %s without --algorithm %s, expected both",
-                                limit[i].option, weir_algorithm_name(owner));
+                                limit[i].option, algorithm_list(traits, owners));
         }
     }
     return CLI_OK;

@@ -32,8 +32,8 @@ struct replay {
     uint64_t denied;
     uint64_t bad;         /* errors found in the input */
     uint64_t clients;     /* 0: not counted */
-    const uint64_t *done; /* for the progress bar: lines or bytes taken so far, ... */
-    uint64_t total;       /* ... of this many; 0: not known */
+    const uint64_t *done; /* for the progress bar: lines or bytes taken so far */
+    uint64_t total;       /* most that `done` will be; 0: not known */
     uint64_t begun_ns;
     uint64_t drawn_ns; /* when the progress bar was last drawn; 0: it is not on the screen */
     bool bar;

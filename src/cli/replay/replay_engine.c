@@ -82,8 +82,7 @@ static i128 floor_div(i128 a, i128 b)
  */
 static void choose_epoch(struct replay_engine *e, i128 first_ns)
 {
-    bool windows =
-        e->limit.algorithm == WEIR_FIXED_WINDOW || e->limit.algorithm == WEIR_SLIDING_WINDOW;
+    bool windows = algorithm_has(e->limit.algorithm, IS_WINDOW);
     bool months = windows && e->limit.rate.period_ns == WEIR_MONTH;
     i128 step = windows ? (i128)e->limit.rate.period_ns : 1;
     i128 periods = floor_div(first_ns, step) - (i128)(e->params.max_time / 2) / step;

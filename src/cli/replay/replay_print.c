@@ -1,6 +1,8 @@
 /* Writes decisions as text without printf(), which would take most of a replay's time. */
 #include "cli/replay/replay_command.h"
 
+#include "base/algorithms.h"
+
 /*
  * Writes value / scale exactly, without trailing zeros; scale is a power of ten. Returns the
  * end.
@@ -38,7 +40,7 @@ size_t replay_print_answer(char *line, const struct replay_answer *a,
 {
     char *at = stpcpy(line, a->allow ? "allow" : "deny");
     if (s->explain) {
-        at = replay_print_details(at, a, scale, s->limit.algorithm == WEIR_LEAKY_BUCKET);
+        at = replay_print_details(at, a, scale, algorithm_has(s->limit.algorithm, HAS_QUEUE));
     }
     *at++ = '\n';
     return (size_t)(at - line);

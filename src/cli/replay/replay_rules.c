@@ -67,10 +67,13 @@ static int place_rules(struct trace *t, struct weir_error *error)
 /* Returns the name of the limit that decided or, if none did, a word that no limit can be named. */
 static const char *decider(const struct weir_rules_answer *a)
 {
-    return a->limit[0] != 0                      ? a->limit
-           : a->reason == WEIR_REASON_ALLOW_LIST ? "(allow-list)"
-           : a->reason == WEIR_REASON_BLOCK_LIST ? "(block-list)"
-                                                 : "-";
+    if (a->limit[0] != 0) {
+        return a->limit;
+    }
+    if (a->reason == WEIR_REASON_ALLOW_LIST) {
+        return "(allow-list)";
+    }
+    return a->reason == WEIR_REASON_BLOCK_LIST ? "(block-list)" : "-";
 }
 
 static void print_details(const struct weir_rules_answer *a, uint64_t unit_ns)

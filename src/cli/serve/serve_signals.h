@@ -5,8 +5,8 @@
  *   SIGTERM, SIGINT  wake the loop too. Their handler also sets a time limit for the end, because
  *                    the first thread may be waiting for another one that does not go on.
  *   SIGBUS           an access to a state file failed, because another program has truncated it or
- *                    its disk is broken. The process ends at once, as after a SIGKILL: every file of
- *                    the state keeps what it has. Any other SIGBUS has its default action.
+ *                    its disk is broken. The process ends at once, as after a SIGKILL: every file
+ *                    of the state keeps what it has. Any other SIGBUS has its default action.
  *   SIGALRM          ends the process when that time is over, and only if the kernel sent it.
  *   SIGPIPE, SIGXFSZ, SIGUSR1, SIGUSR2 and others without a meaning here are ignored. Not SIGQUIT,
  *                    with which an operator gets a core, nor SIGXCPU, which is a limit that

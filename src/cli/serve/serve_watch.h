@@ -23,8 +23,8 @@
 
 #define WATCH_ALSO 5
 
-#define WATCH_QUIET_NS (100 * WEIR_MILLISECOND) /* examine after this long without an event, ... */
-#define WATCH_MOST_NS WEIR_SECOND               /* ... or this long after the first event */
+#define WATCH_QUIET_NS (100 * WEIR_MILLISECOND) /* examine after this long without an event */
+#define WATCH_MOST_NS WEIR_SECOND               /* but no later than this after the first event */
 #define WATCH_LOOK_NS (2 * WEIR_SECOND)         /* interval without the kernel's help */
 
 struct watch {

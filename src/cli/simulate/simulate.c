@@ -1,6 +1,7 @@
 /* weir simulate: the command. Reads the options into a struct sim_plan. */
 #include "cli/simulate/simulate.h"
 
+#include "base/algorithms.h"
 #include "cli/cli.h"
 #include "cli/replay/replay_command.h"
 
@@ -162,10 +163,8 @@ static int check_combination(const struct sim_plan *plan, const struct cli_given
     };
     static const struct {
         const char *option;
-        int algorithm;
-    } owners[] = {{"--burst", WEIR_TOKEN_BUCKET},
-                  {"--queue", WEIR_LEAKY_BUCKET},
-                  {"--undelayed", WEIR_LEAKY_BUCKET}};
+        unsigned traits; /* of the algorithms that have this option */
+    } owners[] = {{"--burst", HAS_BURST}, {"--queue", HAS_QUEUE}, {"--undelayed", HAS_QUEUE}};
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         bool needs = pairs[i].needs;
         if (cli_is_given(given, pairs[i].option) && cli_is_given(given, pairs[i].other) != needs) {
@@ -175,15 +174,16 @@ static int check_combination(const struct sim_plan *plan, const struct cli_given
         }
     }
     for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++) {
+        char names[ALGORITHM_LIST_MAX];
         bool compared = false;
         for (size_t j = 0; j < plan->algorithms_count; j++) {
-            compared |= plan->algorithms[j] == owners[i].algorithm;
+            compared |= algorithm_has(plan->algorithms[j], owners[i].traits);
         }
         if (cli_is_given(given, owners[i].option) && !compared) {
             return cli_complain(
                 &cli_simulate,
                 "found %s, which is for %s only, expected that algorithm to be compared",
-                owners[i].option, weir_algorithm_name(owners[i].algorithm));
+                owners[i].option, algorithm_list(owners[i].traits, names));
         }
     }
     return CLI_OK;
@@ -191,16 +191,21 @@ static int check_combination(const struct sim_plan *plan, const struct cli_given
 
 /*
  * Selects the shape edge if none is given, and all algorithms if neither algorithms nor rules are
- * given. fixed_window, which can admit twice the quota around a window's edge, comes first; next to
- * it are the algorithms that avoid this.
+ * given. Those that are not buckets come first: fixed_window, which can admit twice the quota
+ * around a window's edge, and next to it the algorithms that avoid this.
  */
 static void default_subjects(struct sim_plan *plan)
 {
-    static const int all[] = {WEIR_FIXED_WINDOW, WEIR_SLIDING_WINDOW, WEIR_SLIDING_LOG,
-                              WEIR_TOKEN_BUCKET, WEIR_LEAKY_BUCKET};
-    if (!plan->algorithms_given && plan->rules_count == 0) {
-        plan->algorithms_count = sizeof all / sizeof all[0];
-        memcpy(plan->algorithms, all, sizeof all);
+    bool all = !plan->algorithms_given && plan->rules_count == 0;
+    for (int i = 1; all && i < ALGORITHMS_END; i++) {
+        if (!algorithm_has(i, IS_BUCKET)) {
+            add(plan->algorithms, &plan->algorithms_count, i);
+        }
+    }
+    for (int i = 1; all && i < ALGORITHMS_END; i++) {
+        if (algorithm_has(i, IS_BUCKET)) {
+            add(plan->algorithms, &plan->algorithms_count, i);
+        }
     }
     if (plan->shapes_count == 0) {
         while (strcmp(sim_shape_name((size_t)plan->shapes[0]), "edge") != 0) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/algorithms.h"
 #include "base/error.h"
 #include "base/maths.h"
 #include "cli/cli.h"
@@ -54,11 +55,11 @@ static int open_limiter(struct sim_subject *s, int algorithm, uint32_t clients,
     o.algorithm = algorithm;
     o.count = s->plan->rate.count;
     o.period_ns = s->plan->rate.period_ns;
-    o.burst = algorithm == WEIR_TOKEN_BUCKET ? s->plan->burst : 0;
+    o.burst = algorithm_has(algorithm, HAS_BURST) ? s->plan->burst : 0;
     o.max_keys = clients;
     o.max_debt = WEIR_NO_DEBT;
     o.flags = WEIR_EXPLICIT_TIME;
-    if (algorithm == WEIR_LEAKY_BUCKET) { /* by default, as many at once as the others admit */
+    if (algorithm_has(algorithm, HAS_QUEUE)) { /* by default, as many at once as the others admit */
         o.queue = s->plan->queue_given ? s->plan->queue : s->plan->rate.count - 1;
         o.undelayed = s->plan->undelayed;
     }
@@ -211,11 +212,16 @@ static int ask_rules(const struct subject_ask *ask, struct weir_rules_answer *an
 
 static const char *binding_name(const struct weir_rules_answer *a)
 {
-    return a->reason == WEIR_REASON_MISSING      ? "(missing attribute)"
-           : a->limit[0] != 0                    ? a->limit
-           : a->reason == WEIR_REASON_ALLOW_LIST ? "(allow list)"
-           : a->reason == WEIR_REASON_BLOCK_LIST ? "(block list)"
-                                                 : "(no limit)";
+    if (a->reason == WEIR_REASON_MISSING) {
+        return "(missing attribute)";
+    }
+    if (a->limit[0] != 0) {
+        return a->limit;
+    }
+    if (a->reason == WEIR_REASON_ALLOW_LIST) {
+        return "(allow list)";
+    }
+    return a->reason == WEIR_REASON_BLOCK_LIST ? "(block list)" : "(no limit)";
 }
 
 /*

@@ -29,8 +29,8 @@ struct top_sample {
 
 /*
  * Takes a sample of the server. Returns CLI_OK, or an exit code; then *sample is empty, and `why`
- * says what went wrong, or a message if it is NULL. `minutes`: the time of the keys that were denied
- * most, an index in admin_minutes. Call top_sample_finish() in both cases.
+ * says what went wrong, or a message if it is NULL. `minutes`: the time of the keys that were
+ * denied most, an index in admin_minutes. Call top_sample_finish() in both cases.
  */
 int top_sample_take(const struct admin_client *client, int minutes, struct top_sample *sample,
                     struct buffer *why);

@@ -21,7 +21,8 @@ static const char *number(double n, char text[NUMBER_MAX])
         unit++;
     }
     bool whole = unit == 0 && n == (double)(uint64_t)n;
-    int decimals = whole ? 0 : unit > 0 ? n < 99.95 : n < 9.995 ? 2 : 0;
+    int decimals = unit > 0 ? n < 99.95 : 2 * (n < 9.995);
+    decimals = whole ? 0 : decimals;
     (void)snprintf(text, NUMBER_MAX, "%.*f%s", decimals, n, units[unit]);
     return text;
 }

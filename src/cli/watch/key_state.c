@@ -51,8 +51,8 @@ double key_even(const char *algorithm, double count, double period_ms)
 /* What was taken between two polls. */
 struct taken {
     bool comparable; /* the two can be compared */
-    bool seen;       /* something was taken ... */
-    bool counted;    /* ... and it can be told how much: `units` */
+    bool seen;       /* something was taken */
+    bool counted;    /* `units` is known */
     double units;
     double time_ms;
 };

@@ -15,8 +15,8 @@
 
 /* One question about a key and its answer. */
 struct key_poll {
-    double sent_ms; /* of one clock, before the question ... */
-    double came_ms; /* ... and after the answer */
+    double sent_ms; /* when the question was sent */
+    double came_ms; /* when the answer came, by the same clock */
     char verdict[16];
     bool known; /* this node knows the numbers below, which are whole numbers */
     double quota;

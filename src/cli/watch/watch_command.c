@@ -100,9 +100,9 @@ static int fetch(const struct watched_key *w, const struct buffer *target, json_
                : code;
 }
 
-/* Returns how fast units come back to the key, from the item of its tier. Without --tier, the server
- * has taken the default tier, which is known by its quota; two tiers with the same one are not told
- * apart. */
+/* Returns how fast units come back to the key, from the item of its tier. Without --tier, the
+ * server has taken the default tier, which is known by its quota; two tiers with the same one
+ * are not told apart. */
 static double find_even(const struct watched_key *w, const json_t *limits, double quota)
 {
     double even = 0;

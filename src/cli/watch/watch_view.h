@@ -17,9 +17,9 @@ void watch_view_init(struct watch_view *v, const char *title);
 void watch_view_finish(struct watch_view *v);
 
 /*
- * Shows the state, or without a terminal adds a line if it is another one than before. `reason`: why
- * there is this verdict, "limit" if for what the key has left. Returns false if nothing can be
- * written any more.
+ * Shows the state, or without a terminal adds a line if it is another one than before. `reason`:
+ * why there is this verdict, "limit" if for what the key has left. Returns false if nothing can
+ * be written any more.
  */
 bool watch_view_show(struct watch_view *v, const struct key_state *state, const char *reason);
 

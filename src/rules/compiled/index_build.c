@@ -191,10 +191,10 @@ static struct amounts amounts_of(const struct index_entry *entries, size_t n)
             segments = segments < INDEX_DEPTH ? segments : INDEX_DEPTH;
             a.nodes += segments;
             a.links += segments + 1;
-            a.bytes += entries[i].text.len; /* for the rest, and ... */
+            a.bytes += entries[i].text.len; /* for the rest */
         }
         a.slots += segments;
-        a.bytes += entries[i].text.len; /* ... for slots or mixed segments */
+        a.bytes += entries[i].text.len; /* for slots or mixed segments */
     }
     return a;
 }

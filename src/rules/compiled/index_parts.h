@@ -58,8 +58,8 @@ struct index_node {
     uint32_t mixed;         /* children by segments such as 'a*b'; 0: none */
     uint32_t star;          /* child by '*'; 0: none, as the root is never a child */
     uint32_t any;           /* child by '**'; 0: none */
-    uint32_t literal;       /* 1 if it has children of this kind in the table ... */
-    uint32_t extension;     /* ... and 1 if of this kind */
+    uint32_t literal;       /* 1 if it has literal children in the table */
+    uint32_t extension;     /* 1 if it has children by extension in the table */
 };
 
 /* A pattern in a list of a node. */

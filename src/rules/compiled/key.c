@@ -10,8 +10,8 @@
  * The values of an opaque request may have any length. One that does not fit stands in the key as a
  * NUL and its SHA-256, on every node. If several values do not fit together, all that are longer
  * than that do. No value that is used as it is begins with a NUL: one that does is replaced too,
- * unless it is that NUL alone, which stands for an empty value (rules/envoy). So clients cannot send
- * a short value that has the key of a long one.
+ * unless it is that NUL alone, which stands for an empty value (rules/envoy). So clients cannot
+ * send a short value that has the key of a long one.
  */
 #include "base/error.h"
 #include "common/sha256.h"

@@ -101,11 +101,16 @@ static inline enum fit fit_of(const struct rule *rule, const struct request *req
                               const struct matches *matches)
 {
     bool unread = request->unread != 0 && when_is_unread(rule, request);
-    return !unread && !tests_hold(&rule->when, request)                                ? FIT_WHEN
-           : list_find(rule->unless, rule->unless_count, request) < rule->unless_count ? FIT_UNLESS
-           : group_taken(matches, rule->group)                                         ? FIT_GROUP
-           : unread || !key_is_there(rule, request)                                    ? FIT_MISSING
-                                                    : FIT_APPLIES;
+    if (!unread && !tests_hold(&rule->when, request)) {
+        return FIT_WHEN;
+    }
+    if (list_find(rule->unless, rule->unless_count, request) < rule->unless_count) {
+        return FIT_UNLESS;
+    }
+    if (group_taken(matches, rule->group)) {
+        return FIT_GROUP;
+    }
+    return unread || !key_is_there(rule, request) ? FIT_MISSING : FIT_APPLIES;
 }
 
 /* Enters a candidate that applies, or whose key is missing, into `matches`. */

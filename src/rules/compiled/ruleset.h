@@ -56,8 +56,8 @@ struct holder {
     unsigned changes;   /* how often a limit of the fleet has changed its numbers */
     struct ban_config ban;
     struct weir *denials; /* counts those that ban (ban_options()); NULL: without `ban` */
-    uint64_t bans;        /* that were made ... */
-    uint64_t bans_failed; /* ... and that could not be made: no room, or no store */
+    uint64_t bans;        /* bans that were made */
+    uint64_t bans_failed; /* bans that could not be made: no room, or no store */
     struct block_notes notes;
     struct state_file file;
     const struct state *state; /* NULL: in memory */

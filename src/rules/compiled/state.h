@@ -102,7 +102,7 @@ void state_path(const struct state *state, const char *name, const char *suffix,
  */
 const char *state_file_at(const void *address);
 
-/* Enters the limiter of the file FOLDER/NAME; removes a limiter, which need not have been entered. */
+/* Enters the limiter of the file FOLDER/NAME; removes a limiter, if it was entered. */
 void state_mapped(const struct state *state, const char *name, const struct weir *limiter);
 void state_unmapped(const struct weir *limiter);
 

@@ -2,9 +2,9 @@
  * Which file of the state is mapped where, for the handler of a signal that reports an access to a
  * file that another program has truncated (SIGBUS).
  *
- * The handler takes no lock. So an entry stays linked as long as any state file is mapped: one whose
- * limiter is closed is used again for the next one. An entry in use does not change, and the limiter
- * of the interrupted code is in use.
+ * The handler takes no lock. So an entry stays linked as long as any state file is mapped: one
+ * whose limiter is closed is used again for the next one. An entry in use does not change, and the
+ * limiter of the interrupted code is in use.
  */
 #include <stdlib.h>
 #include <string.h>

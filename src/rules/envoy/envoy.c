@@ -36,7 +36,7 @@ bool envoy_is_file(const struct node *root)
 
 /* ---- reading ---- */
 
-/* Reports keys of a map that it cannot have. `known` ends with NULL; `expected` are the words of it. */
+/* Reports keys of a map other than `known`, which ends with NULL. `expected` is their list. */
 static void check_keys(struct conversion *c, const struct node *map, const char *const *known,
                        const char *expected)
 {

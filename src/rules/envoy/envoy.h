@@ -2,11 +2,11 @@
  * Rule files of Envoy's reference rate limit server (envoyproxy/ratelimit) as limits of weir's own
  * format.
  *
- * A call has a domain and descriptors, and a descriptor has entries: keys with values, in order. The
- * reference server walks down a tree for each descriptor. At each level an entry leads to the node
- * with its key and its value; otherwise to the first node with its key and a value with wildcards
- * that matches; otherwise to the node with its key and no value. There is no way back up. A limit
- * applies if the last entry leads to it.
+ * A call has a domain and descriptors, and a descriptor has entries: keys with values, in order.
+ * The reference server walks down a tree for each descriptor. At each level an entry leads to the
+ * node with its key and its value; otherwise to the first node with its key and a value with
+ * wildcards that matches; otherwise to the node with its key and no value. There is no way back up.
+ * A limit applies if the last entry leads to it.
  *
  * Here a descriptor is one question with these attributes:
  *
@@ -15,9 +15,9 @@
  *     value_1      /login                  the value of the first entry
  *     value_2      203.0.113.7
  *
- * and each node with a limit is a limit: `when` has the domain, the keys, and the values of the nodes
- * on the way; `unless` has the values that would have led to other nodes; `key` has the values that
- * are counted apart.
+ * and each node with a limit is a limit: `when` has the domain, the keys, and the values of the
+ * nodes on the way; `unless` has the values that would have led to other nodes; `key` has the
+ * values that are counted apart.
  */
 #ifndef WEIR_RULES_ENVOY_ENVOY_H
 #define WEIR_RULES_ENVOY_ENVOY_H

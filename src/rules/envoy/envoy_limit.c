@@ -5,7 +5,7 @@
 
 #include "base/hash.h"
 
-#define LIMIT_KEYS 24 /* at least the keys that a limit gets here */
+#define LIMIT_KEYS 24 /* initial capacity: a converted limit has about this many keys */
 #define NAME_BYTES (WEIR_RULES_NAME - 1)
 #define NAME_HASH 9 /* "-" and eight digits */
 
@@ -141,8 +141,8 @@ static struct node *make_when(struct conversion *c, struct place place)
     return when;
 }
 
-/* Returns the values with the same key that lead to another descriptor of the level: exact ones, and
- * those with wildcards that come before. */
+/* Returns the values with the same key that lead to another descriptor of the level: exact ones,
+ * and those with wildcards that come before. */
 static const struct node *other_values(struct conversion *c, const struct step *step)
 {
     struct descriptor *d = step->descriptor;
@@ -225,8 +225,8 @@ static size_t put_hash(const struct conversion *c, char *name, size_t n, struct 
     return n + NAME_HASH;
 }
 
-/* Makes a name from the domain and the way: "edge.path-_login.remote_address-1b2c3d4e". It ends with a
- * hash if characters were replaced or cut, or if another limit has the name. */
+/* Makes a name from the domain and the way: "edge.path-_login.remote_address-1b2c3d4e". It ends
+ * with a hash if characters were replaced or cut, or if another limit has the name. */
 static struct node *make_name(struct conversion *c, struct place place)
 {
     char name[WEIR_RULES_NAME];

@@ -1,4 +1,4 @@
-/* Reads and shows the section `attributes`: where values come from that a request does not carry. */
+/* Reads and shows the section `attributes`: sources of values that requests do not carry. */
 #include "rules/envoy/envoy.h"
 #include "rules/file/sections.h"
 

@@ -9,6 +9,7 @@
 #ifndef WEIR_RULES_FILE_CONFIG_H
 #define WEIR_RULES_FILE_CONFIG_H
 
+#include "base/algorithms.h"
 #include "base/hash.h"
 #include "common/arena.h"
 #include "rules/yaml/problems.h"
@@ -212,7 +213,13 @@ bool limit_replaces(const struct limit_config *limit, const struct limit_config 
 /* Returns whether the limit can make a request wait (max_wait): whether it is a bucket. */
 static inline bool limit_can_wait(const struct limit_config *limit)
 {
-    return limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_LEAKY_BUCKET;
+    return algorithm_has(limit->algorithm, IS_BUCKET);
+}
+
+/* Returns whether the limit has a queue at this rate, which may be 0 or unlimited. */
+static inline bool limit_has_queue(const struct limit_config *limit, struct rate rate)
+{
+    return algorithm_has(limit->algorithm, HAS_QUEUE) && rate_kind(rate) == RATE_COUNTS;
 }
 
 /* ---- the rest of the file ---- */
@@ -360,9 +367,9 @@ struct envoy_config {
 
 /* What decides limits whose consistency is not local. */
 enum config_fleet {
-    FLEET_NONE,    /* this process, whatever the file says */
+    FLEET_NONE,    /* every limit is decided in this process; "store" is ignored */
     FLEET_AS_FILE, /* a fleet, if the file names a store: for showing rules */
-    FLEET_GIVEN    /* a fleet, whatever the file names */
+    FLEET_GIVEN    /* a fleet, whatever store the file names */
 };
 
 /* A sandbox: rules that somebody tries out, beside those in use. Its tables need at most so many
@@ -403,8 +410,8 @@ struct config {
     struct limit_config **limits;
     size_t limits_count;
     struct weir_text folder; /* folder of the first file; relative paths start there */
-    uint64_t files_bytes;    /* memory of the files that the rules name ... */
-    uint64_t files_most;     /* ... and the most that it may be: server.memory */
+    uint64_t files_bytes;    /* memory of the files that the rules name */
+    uint64_t files_most;     /* most that it may be: server.memory */
     unsigned seen;           /* sections that were read and may be in one file only: bits */
     size_t limits_written;   /* items under `limits`, also those that were refused */
     bool has_limits;
@@ -412,9 +419,9 @@ struct config {
 };
 
 /*
- * Reads files and folders of *.yaml (config_each_file()); or a text. Returns 0, WEIR_ERULES after adding all problems
- * to *problems, or WEIR_ENOMEM. *config must be 0 except for the members that are set before, and
- * must be finished in any case.
+ * Reads files and folders of *.yaml (config_each_file()); or a text. Returns 0, WEIR_ERULES after
+ * adding all problems to *problems, or WEIR_ENOMEM. *config must be 0 except for the members that
+ * are set before, and must be finished in any case.
  */
 int config_read(struct config *config, const char *path, struct problems *problems);
 int config_read_text(struct config *config, const char *name, struct weir_text text,
@@ -444,17 +451,17 @@ int config_read_head(const struct config *config, struct config *head);
 void config_keep_files(struct config *config);
 
 /*
- * Calls fn with each path of a list such as "weir.yaml:/etc/ratelimit". A list that is the path of a
- * file or folder is that one path. Stops if fn does not return 0, and returns its last result.
+ * Calls fn with each path of a list such as "weir.yaml:/etc/ratelimit". A list that is the path of
+ * a file or folder is that one path. Stops if fn does not return 0, and returns its last result.
  */
 typedef int (*config_file_fn)(void *arg, const char *path);
 int config_each_path(const char *list, config_file_fn fn, void *arg);
 
 /*
- * Calls fn with each file that the paths of a list stand for: the file itself or, if it is a folder,
- * its *.yaml files that are not hidden, sorted by the bytes of their names. Stops if fn does not
- * return 0. Returns the last result of fn; for a folder WEIR_ENOENT if it has no such file,
- * WEIR_EACCES if it cannot be read, or WEIR_ENOMEM.
+ * Calls fn with each file that the paths of a list stand for: the file itself or, if it is a
+ * folder, its *.yaml files that are not hidden, sorted by the bytes of their names. Stops if fn
+ * does not return 0. Returns the last result of fn; for a folder WEIR_ENOENT if it has no such
+ * file, WEIR_EACCES if it cannot be read, or WEIR_ENOMEM.
  */
 int config_each_file(const char *list, config_file_fn fn, void *arg);
 
@@ -478,9 +485,9 @@ void config_compare(const struct config *old, const struct config *next, const c
 /*
  * Warns of rules that are read without error but probably do not do what was meant. `name` is the
  * path of the rules. It warns of
- *   - each limit whose key has a part that clients write, in a header or the query, so that a client
- *     can make up a new key for each request, unless a limit by address bounds that; only an operator
- *     can know whether a gateway prevents it,
+ *   - each limit whose key has a part that clients write, in a header or the query, so that a
+ *     client can make up a new key for each request, unless a limit by address bounds that; only an
+ *     operator can know whether a gateway prevents it,
  *   - each limit that no request reaches,
  *   - a name in braces that no attribute takes,
  *   - each leaky_bucket that can delay requests by more than server.hold_max,
@@ -525,8 +532,8 @@ uint64_t config_bytes(const struct config *config, struct problems *problems);
 int config_check(const struct config *config, const char *name, struct problems *problems);
 
 /*
- * Reports the names in `replaces` of a limit that no limit has. A limit of a file for Envoy's reference
- * server, which ignores them, gets a warning, and its list does not keep them.
+ * Reports the names in `replaces` of a limit that no limit has. A limit of a file for Envoy's
+ * reference server, which ignores them, gets a warning, and its list does not keep them.
  */
 void replaces_check(const struct config *config, struct limit_config *limit,
                     struct problems *problems);

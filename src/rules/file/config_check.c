@@ -59,7 +59,7 @@ static void check_memory(const struct config *config, struct problems *problems,
     }
 }
 
-/* Returns how many tables the limits need: one for each limit or, if it has tiers, for each tier. */
+/* Returns how many tables the limits need: one for each limit, or for each of its tiers. */
 static size_t count_tables(const struct config *config)
 {
     size_t n = 0;
@@ -96,8 +96,8 @@ static void add_named(void *arg, const struct value *path)
     *(size_t *)arg += path->text.len;
 }
 
-/* Returns the bytes that attributes are compared with which are taken from paths by name: all such
- * paths for each of their sources. */
+/* Returns the total length of named path patterns times the number of attribute sources that use
+ * them: the bytes that one request may be compared with. */
 static size_t named_bytes(const struct config *config)
 {
     size_t sources = 0;

@@ -91,17 +91,11 @@ void shared_check_fields(struct reader *r, const struct node *node,
     }
 }
 
-/*
- * True if the consistency can share the algorithm: leased needs a script that lends, synced one
- * that adds up.
- */
-static bool can_share(int consistency, int algorithm)
-{
-    bool leased = algorithm == WEIR_TOKEN_BUCKET || algorithm == WEIR_FIXED_WINDOW;
-    return consistency == CONSISTENCY_LEASED   ? leased
-           : consistency == CONSISTENCY_SYNCED ? leased || algorithm == WEIR_SLIDING_WINDOW
-                                               : true;
-}
+/* What an algorithm must have for a consistency; 0: nothing. */
+static const unsigned consistency_traits[] = {
+    [CONSISTENCY_LEASED] = CAN_BE_LEASED,
+    [CONSISTENCY_SYNCED] = CAN_BE_SYNCED,
+};
 
 void shared_check_limit(const struct config *config, const struct limit_config *limit,
                         struct problems *problems)
@@ -113,13 +107,13 @@ void shared_check_limit(const struct config *config, const struct limit_config *
                 "'consistency: local'",
                 TEXT_ARGS(limit->name), limit_consistency_names[mode]);
     }
-    if (!can_share(mode, limit->algorithm)) {
+    unsigned traits = consistency_traits[mode];
+    if (traits != 0 && !algorithm_has(limit->algorithm, traits)) {
+        char names[ALGORITHM_LIST_MAX];
         problem(problems, limit->consistency_place,
-                "limit '%.*s': found consistency %s with %s, expected token_bucket%s "
-                "fixed_window%s",
-                TEXT_ARGS(limit->name), limit_consistency_names[mode],
-                weir_algorithm_name(limit->algorithm), mode == CONSISTENCY_SYNCED ? "," : " or",
-                mode == CONSISTENCY_SYNCED ? " or sliding_window" : "");
+                "limit '%.*s': found consistency %s with %s, expected %s", TEXT_ARGS(limit->name),
+                limit_consistency_names[mode], weir_algorithm_name(limit->algorithm),
+                algorithm_list(traits, names));
     }
     if (limit->sync_place.line > 0 && mode != CONSISTENCY_SYNCED) {
         warning(problems, limit->sync_place,

@@ -8,9 +8,9 @@
 typedef void (*config_diff_fn)(void *arg, const char *line);
 
 /*
- * Compares the limits, the lists, the attributes and server.memory as `weir config show` shows them.
- * (config_compare() tells what only a restart applies.) Returns the number of changes, or
- * WEIR_ENOMEM.
+ * Compares the limits, the lists, the attributes and server.memory as `weir config show`
+ * shows them. (config_compare() tells what only a restart applies.) Returns the number
+ * of changes, or WEIR_ENOMEM.
  */
 int config_diff(const struct config *old, const struct config *next, config_diff_fn tell,
                 void *arg);

@@ -175,17 +175,18 @@ bool fields_read(struct reader *r, const struct section *section, const struct n
 static void tell_algorithm(struct reader *r, const struct section *section, const struct node *key,
                            const struct field *f, int algorithm)
 {
+    char owners[ALGORITHM_LIST_MAX];
     const char *name = weir_algorithm_name(algorithm);
     for (size_t i = 0; i < section->count; i++) {
         const struct field *other = &section->fields[i];
-        if (other->offset == f->offset && other->algorithm == algorithm) {
+        if (other->offset == f->offset && algorithm_has(algorithm, other->traits)) {
             problem(r->problems, key->place, "found '%s' with %s, expected '%s'", f->name, name,
                     other->name);
             return;
         }
     }
     problem(r->problems, key->place, "found '%s' with %s, expected it with %s only", f->name, name,
-            weir_algorithm_name(f->algorithm));
+            algorithm_list(f->traits, owners));
 }
 
 void fields_check_algorithm(struct reader *r, const struct section *section, const struct node *map,
@@ -193,7 +194,7 @@ void fields_check_algorithm(struct reader *r, const struct section *section, con
 {
     for (size_t i = 0; algorithm != 0 && i < map->count; i++) {
         const struct field *f = field_find(section, map->keys[i]->scalar);
-        if (f != NULL && f->algorithm != 0 && f->algorithm != algorithm) {
+        if (f != NULL && f->traits != 0 && !algorithm_has(algorithm, f->traits)) {
             tell_algorithm(r, section, map->keys[i], f, algorithm);
         }
     }
@@ -215,11 +216,11 @@ static bool is_shown(const struct show *s, const void *value)
 {
     const struct field *f = s->field;
     if ((f->applies != NULL && !f->applies(s)) ||
-        (f->algorithm != 0 && f->algorithm != s->limit->algorithm)) {
+        (f->traits != 0 && !algorithm_has(s->limit->algorithm, f->traits))) {
         return false;
     }
     bool never_zero = f->least > 0 && f->zero == NULL;
-    bool optional = !f->required && f->initial == NULL && (f->algorithm == 0 || never_zero);
+    bool optional = !f->required && f->initial == NULL && (f->traits == 0 || never_zero);
     return !optional || f->type->size == 0 || !is_zero(value, f->type->size);
 }
 

@@ -57,7 +57,7 @@ struct field_type {
 
 /* What a reload does if a value has changed. */
 enum field_change {
-    CHANGE_BY_SECTION, /* server, store, adhoc: warns that a restart is needed; limits: applies it */
+    CHANGE_BY_SECTION, /* server, store, adhoc: warns of a needed restart; limits: applies it */
     CHANGE_APPLIED,
     CHANGE_KEYS,   /* the keys of the limit start afresh */
     CHANGE_SHARING /* the same, but only if nodes share the limit */
@@ -77,7 +77,7 @@ struct field {
     const char *zero;              /* quantities: a word for 0 */
     uint64_t least;                /* quantities: the range; */
     uint64_t most;                 /* 0: unlimited */
-    int algorithm;                 /* the only one that has this key; 0: all */
+    unsigned traits;               /* of the algorithms that have this key; 0: all */
     bool (*applies)(const struct show *s); /* NULL: always; otherwise not shown if it says false */
     bool once; /* may be in only one file of a folder; section_top only */
     enum field_change change;

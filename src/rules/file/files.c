@@ -55,7 +55,7 @@ static int read_open(struct arena *arena, int fd, const char *path, size_t most,
     return read_all(fd, path, to, size, &content->len, error);
 }
 
-/* Returns whether a text begins as UTF-16 does: with its mark, or with a NUL beside an ASCII byte. */
+/* Returns whether a text begins as UTF-16: with its mark, or with a NUL beside an ASCII byte. */
 static bool is_utf16(struct weir_text text)
 {
     return text_starts(text, "\xff\xfe") || text_starts(text, "\xfe\xff") ||

@@ -71,7 +71,7 @@ bool foreign_rate(struct reader *r, const struct node *limit, const struct node 
 
 /* ---- key: ['header:X-Api-Key'] ---- */
 
-/* Writes the name of an attribute for a field: X-Api-Key -> api_key. Returns false if it has none. */
+/* Writes the attribute's name for a field: X-Api-Key -> api_key. Returns false if it has none. */
 static bool name_of(struct weir_text field, char name[WEIR_RULES_NAME])
 {
     size_t n = 0;

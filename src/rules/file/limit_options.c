@@ -1,4 +1,4 @@
-/* From a limit of the file to the limiters that decide it: their options, and the memory they need. */
+/* Makes the options of the limiters that decide a limit of the file, and computes their memory. */
 #include "base/maths.h"
 #include "rules/file/ban.h"
 #include "rules/file/limits.h"
@@ -7,14 +7,11 @@
 
 uint64_t limit_quota(const struct limit_config *limit, const struct setting *setting)
 {
-    switch (limit->algorithm) {
-    case WEIR_TOKEN_BUCKET:
+    if (algorithm_has(limit->algorithm, HAS_BURST)) {
         return setting->burst;
-    case WEIR_LEAKY_BUCKET:
-        return add_sat(setting->burst, 1);
-    default:
-        return setting->rate.count;
     }
+    return algorithm_has(limit->algorithm, HAS_QUEUE) ? add_sat(setting->burst, 1)
+                                                      : setting->rate.count;
 }
 
 /* The quota of windows and of the log is the count, so the result is their period. */
@@ -28,7 +25,7 @@ uint64_t limit_window_ns(const struct limit_config *limit, const struct setting 
 
 uint64_t limit_queue_ns(const struct limit_config *limit, const struct setting *setting)
 {
-    return limit->algorithm == WEIR_LEAKY_BUCKET && rate_kind(setting->rate) == RATE_COUNTS
+    return limit_has_queue(limit, setting->rate)
                ? mul_div_up(sub_floor0(setting->burst, limit->undelayed), setting->rate.period_ns,
                             setting->rate.count)
                : 0;
@@ -91,9 +88,9 @@ void config_options(const struct limit_config *limit, const struct setting *sett
     } else if (options->period_ns % (7 * WEIR_DAY) == 0) { /* not on a Monday */
         options->offset_ns = options->period_ns - 4 * WEIR_DAY;
     }
-    if (limit->algorithm == WEIR_TOKEN_BUCKET) {
+    if (algorithm_has(limit->algorithm, HAS_BURST)) {
         options->burst = setting->burst;
-    } else if (limit->algorithm == WEIR_LEAKY_BUCKET) {
+    } else if (algorithm_has(limit->algorithm, HAS_QUEUE)) {
         options->queue = setting->burst;
         options->undelayed = min_u64(limit->undelayed, setting->burst);
     }
@@ -116,7 +113,7 @@ static uint64_t options_bytes(const struct limit_config *limit, const struct siz
     struct weir_error error;
     uint64_t bytes = 0;
     if (options->period_ns == WEIR_MONTH &&
-        (options->algorithm != WEIR_FIXED_WINDOW || limit->align != WEIR_ALIGN_CLOCK)) {
+        (!algorithm_has(options->algorithm, IS_FIXED_WINDOW) || limit->align != WEIR_ALIGN_CLOCK)) {
         problem(problems, place,
                 "limit '%.*s'%s%.*s: found a rate per month, which needs 'algorithm: fixed_window' "
                 "and 'align: clock', its default",

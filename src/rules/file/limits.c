@@ -9,19 +9,16 @@
 #include "rules/file/tiers.h"
 #include "rules/file/yaml_write.h"
 
-static const char *const algorithm_names[] = {
-    "",  "token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "gcra",
-    NULL};
-#define GCRA 6 /* read as token_bucket, and shown as that: it is one algorithm with two names */
+#define GCRA ALGORITHMS_END /* another name of token_bucket: read as that, and shown as that */
+#define NAME(number, name, traits) [number] = #name,
+static const char *const algorithm_names[] = {"", [GCRA] = "gcra", NULL, EACH_ALGORITHM(NAME)};
+#undef NAME
 const char *const limit_on_full_names[] = {"evict", "deny", "allow", NULL};
 static const char *const on_missing_names[] = {"skip", "deny", NULL};
 const char *const limit_failure_names[] = {"local", "open", "closed", NULL};
 const char *const limit_consistency_names[] = {"", "local", "exact", "leased", "synced", NULL};
 static const char *const align_names[] = {"clock", "key", "epoch", NULL};
 
-_Static_assert(WEIR_TOKEN_BUCKET == 1 && WEIR_LEAKY_BUCKET == 2 && WEIR_FIXED_WINDOW == 3 &&
-                   WEIR_SLIDING_WINDOW == 4 && WEIR_SLIDING_LOG == 5,
-               "order of the names");
 _Static_assert(WEIR_EVICT == 0 && WEIR_DENY_NEW == 1 && WEIR_ALLOW_NEW == 2, "order of the names");
 _Static_assert(WEIR_ALIGN_CLOCK == 0 && WEIR_ALIGN_KEY == 1 && LIMIT_ALIGN_EPOCH == 2,
                "order of the names");
@@ -205,21 +202,19 @@ static const struct field limit_fields[] = {
     {"key", "attributes, such as [user|ip], or [] for one count of all requests",
      "the attributes whose values are counted separately; a|b is the first of them that is present",
      &type_key, 0, .required = true, .change = CHANGE_KEYS},
-    {"algorithm",
-     "token_bucket (or gcra), leaky_bucket, fixed_window, sliding_window or sliding_log",
-     "how the limit counts", &type_algorithm, LIMIT(algorithm), .initial = "token_bucket",
-     .choices = algorithm_names, .change = CHANGE_KEYS},
+    {"algorithm", ALGORITHMS_EXPECTED, "how the limit counts", &type_algorithm, LIMIT(algorithm),
+     .initial = "token_bucket", .choices = algorithm_names, .change = CHANGE_KEYS},
     {"rate", "a rate such as 100/min, or unlimited",
      "the units that a key gets in each period; 0/s denies every request", &type_limit_rate,
      LIMIT(base.rate), .required = true},
     {"burst", "a count of at least 1, such as 150 or 2k",
      "token_bucket: the most units that can be taken at once", &type_count, LIMIT(base.burst),
-     .unset = "the count in rate", .least = 1, .algorithm = WEIR_TOKEN_BUCKET},
+     .unset = "the count in rate", .least = 1, .traits = HAS_BURST},
     {"queue", "a count such as 20", "leaky_bucket: the units that may wait in the queue",
-     &type_count, LIMIT(base.burst), .unset = "0", .algorithm = WEIR_LEAKY_BUCKET},
+     &type_count, LIMIT(base.burst), .unset = "0", .traits = HAS_QUEUE},
     {"undelayed", "a count such as 8, at most that of queue",
      "leaky_bucket: units of the queue that need not wait", &type_count, LIMIT(undelayed),
-     .unset = "0", .algorithm = WEIR_LEAKY_BUCKET, .change = CHANGE_KEYS},
+     .unset = "0", .traits = HAS_QUEUE, .change = CHANGE_KEYS},
     {"max_keys", "a count of at least 1, such as 100k",
      "the number of keys in use that are never forgotten", &type_count, LIMIT(base.max_keys),
      .initial = "100k", .least = 1, .applies = setting_has_keys},
@@ -271,7 +266,7 @@ static const struct field limit_fields[] = {
      "weeks on a Monday; key: each key has its own offset; epoch: windows of weeks, too, begin at "
      "multiples since 1970",
      &type_choice, LIMIT(align), .initial = "clock", .choices = align_names,
-     .algorithm = WEIR_FIXED_WINDOW, .change = CHANGE_KEYS},
+     .traits = IS_FIXED_WINDOW, .change = CHANGE_KEYS},
     {"shadow", "true or false", "count and report, but never deny", &type_bool, LIMIT(shadow),
      .initial = "false"},
     {"label", "a text of at most 255 bytes",
@@ -324,7 +319,7 @@ static void check_fields(struct reader *r, const struct node *node,
     }
     const struct node *undelayed = node_find(node, "undelayed");
     if (undelayed != NULL && limit->undelayed > limit->base.burst &&
-        limit->algorithm == WEIR_LEAKY_BUCKET && rate_kind(limit->base.rate) == RATE_COUNTS) {
+        limit_has_queue(limit, limit->base.rate)) {
         unexpected(r, undelayed, "a count such as 8, at most that of queue");
     }
     if (limit->cost > 0 && limit->tiers_count == 0 && rate_kind(limit->base.rate) == RATE_COUNTS &&

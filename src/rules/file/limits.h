@@ -21,8 +21,8 @@ uint64_t limit_window_ns(const struct limit_config *limit, const struct setting 
 /* Returns the longest delay of a leaky_bucket, 0 of others. */
 uint64_t limit_queue_ns(const struct limit_config *limit, const struct setting *setting);
 
-/* Returns the max_wait with which a leaky_bucket delays no request by more than delay_ns; 0: it does
- * not anyway. */
+/* Returns the max_wait with which a leaky_bucket delays no request by more than delay_ns; 0:
+ * it does not anyway. */
 uint64_t limit_wait_ns(const struct limit_config *limit, const struct setting *setting,
                        uint64_t delay_ns);
 

@@ -142,9 +142,8 @@ static const struct field store_fields[] = {
      "the number of nodes that share a limit while the store does not answer", &type_count,
      STORE(fleet_size), .initial = "auto", .zero = "auto", .least = 1, .most = FLEET_SIZE_MAX},
     {"memory_high", "off or a percentage from 1 to 100",
-     "the percentage of the store's maxmemory from which keys that are not in the store are "
-     "decided "
-     "by this node, by on_full of their limit; off: the store is not asked for its memory",
+     "the percentage of the store's maxmemory from which this node decides keys that are not in "
+     "the store, as on_full of their limit says; off: the store is not asked for its memory",
      &type_count, STORE(memory_high), .initial = "90", .zero = "off", .least = 1, .most = 100},
     {"connections", "thread or a count from 1 to 64",
      "the most connections of this process to each primary of the store; thread: each thread has "

@@ -15,14 +15,14 @@
 static struct setting setting_begin(const struct limit_config *limit)
 {
     struct setting s = {.max_keys = limit->base.max_keys};
-    s.burst = limit->algorithm == WEIR_LEAKY_BUCKET ? limit->base.burst : 0;
+    s.burst = algorithm_has(limit->algorithm, HAS_QUEUE) ? limit->base.burst : 0;
     return s;
 }
 
 void setting_complete(const struct limit_config *limit, struct setting *setting)
 {
     bool own_rate = setting->rate.period_ns != 0;
-    if (limit->algorithm == WEIR_TOKEN_BUCKET && setting->burst == 0) {
+    if (algorithm_has(limit->algorithm, HAS_BURST) && setting->burst == 0) {
         setting->burst = own_rate ? setting->rate.count : limit->base.burst;
     }
     setting->rate = own_rate ? setting->rate : limit->base.rate;
@@ -73,10 +73,9 @@ static const struct field tier_fields[] = {
      SETTING(rate), .unset = "the limit's"},
     {"burst", "a count of at least 1, such as 150 or 2k",
      "token_bucket: the most units that can be taken at once", &type_count, SETTING(burst),
-     .unset = "the count of its own rate, or the limit's burst", .least = 1,
-     .algorithm = WEIR_TOKEN_BUCKET},
+     .unset = "the count of its own rate, or the limit's burst", .least = 1, .traits = HAS_BURST},
     {"queue", "a count such as 20", "leaky_bucket: the units that may wait in the queue",
-     &type_count, SETTING(burst), .unset = "the limit's", .algorithm = WEIR_LEAKY_BUCKET},
+     &type_count, SETTING(burst), .unset = "the limit's", .traits = HAS_QUEUE},
     {"max_keys", "a count of at least 1, such as 100k",
      "the number of keys in use that are never forgotten", &type_count, SETTING(max_keys),
      .unset = "the limit's", .least = 1, .applies = setting_has_keys},
@@ -314,13 +313,14 @@ static void read_row(struct csv_table *t, struct limit_config *limit)
 {
     struct weir_error error;
     struct setting setting = setting_begin(limit);
-    bool bucket = limit->algorithm == WEIR_TOKEN_BUCKET || limit->algorithm == WEIR_LEAKY_BUCKET;
+    bool sized = algorithm_has(limit->algorithm, HAS_BURST | HAS_QUEUE);
     if (rate_parse_limit(t->csv.field[1].text, &setting.rate, &error) != 0) {
         file_problem(t->r, place_of(t, 1), "a rate such as 100/min");
         return;
     }
-    if (t->csv.fields == 3 && !bucket && limit->algorithm != 0) {
-        problem(t->r->problems, place_of(t, 2), "found a burst with %s, expected value,rate",
+    if (t->csv.fields == 3 && !sized && limit->algorithm != 0) {
+        problem(t->r->problems, place_of(t, 2),
+                "found a burst, which %s does not have, expected value,rate",
                 weir_algorithm_name(limit->algorithm));
         return;
     }
@@ -334,7 +334,7 @@ static void read_row(struct csv_table *t, struct limit_config *limit)
         file_problem(t->r, place_of(t, 2), "a count such as 150 or 2k");
         return;
     }
-    if (t->csv.fields == 3 && setting.burst == 0 && limit->algorithm == WEIR_TOKEN_BUCKET) {
+    if (t->csv.fields == 3 && setting.burst == 0 && algorithm_has(limit->algorithm, HAS_BURST)) {
         problem(t->r->problems, place_of(t, 2), "found a burst of 0, expected at least 1");
         return;
     }

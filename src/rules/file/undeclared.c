@@ -155,7 +155,8 @@ static void look_for_name(void *arg, const struct value *path)
 /*
  * Puts the place where a gateway's question has the attribute: the path, if a path of the rules has
  * the name in braces; otherwise a field. A cost is not taken from a field: a client that could
- * write it would choose what it pays. Names of which gateways need nothing are sent by callers, too.
+ * write it would choose what it pays. Names of which gateways need nothing are sent by callers,
+ * too.
  */
 static void put_source(struct buffer *out, const struct config *config,
                        const struct undeclared_name *name)

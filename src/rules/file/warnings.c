@@ -213,13 +213,16 @@ static const char *unreachable(const struct config *config, const struct limit_c
             return "a file in 'when' has no values";
         }
     }
-    return list_covers(&limit->unless, &limit->when)
-               ? "'unless' excludes every request that it is for"
-           : list_covers(&config->block, &limit->when)
-               ? "'block' denies every request that it is for"
-           : list_covers(&config->allow, &limit->when)
-               ? "'allow' lets every request pass that it is for"
-               : NULL;
+    if (list_covers(&limit->unless, &limit->when)) {
+        return "'unless' excludes every request that it is for";
+    }
+    if (list_covers(&config->block, &limit->when)) {
+        return "'block' denies every request that it is for";
+    }
+    if (list_covers(&config->allow, &limit->when)) {
+        return "'allow' lets every request pass that it is for";
+    }
+    return NULL;
 }
 
 static void warn_of_unreachable(const struct config *config, struct problems *problems)
@@ -242,7 +245,7 @@ static void warn_of_unreachable(const struct config *config, struct problems *pr
 
 /* ---- limits whose keys clients make up ---- */
 
-/* Returns whether the limit's key is the address, as the server knows it. Gateways always have it. */
+/* Returns whether the limit's key is the address, which the server always knows. */
 static bool counts_addresses(const struct config *config, const struct limit_config *limit)
 {
     const struct attribute_source *source = NULL;
@@ -273,8 +276,8 @@ static bool bounds_addresses(const struct config *config, const struct limit_con
 }
 
 /*
- * Returns whether one of the limits for which `bounds` says so applies whenever `limit` does. One in
- * shadow denies nothing, so it bounds only limits that are in shadow themselves.
+ * Returns whether one of the limits for which `bounds` says so applies whenever `limit` does. One
+ * in shadow denies nothing, so it bounds only limits that are in shadow themselves.
  */
 static bool has_address_beside(const struct config *config, const bool *bounds,
                                const struct limit_config *limit)

@@ -111,7 +111,7 @@ int asking_limit(const struct rules_ask *a, const struct rule *rule, struct aren
     keep_bound(a, rule, variant, memory, limit);
     ask->limit = variant->holder->remote;
     ask->local = variant->holder->limiter;
-    ask->queue = rule->config->algorithm == WEIR_LEAKY_BUCKET && variant->kind == RATE_COUNTS;
+    ask->queue = algorithm_has(rule->config->algorithm, HAS_QUEUE) && variant->kind == RATE_COUNTS;
     ask->wait_ns = asking_wait(a->question, variant);
     ask->hidden = !limit->bound.expose;
     ask->key = arena_text(memory, (struct weir_text){bytes, len});

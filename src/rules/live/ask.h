@@ -52,8 +52,8 @@ static inline unsigned asking_flags(const struct matches *matches)
 
 enum asking_listed { LISTED_NOWHERE, LISTED_ALLOW, LISTED_BLOCK };
 
-/* Looks for the request in the lists, of which that of blocks comes first. Counts it, and reports the
- * entry that blocks it. */
+/* Looks for the request in the lists, of which that of blocks comes first. Counts it, and reports
+ * the entry that blocks it. */
 enum asking_listed asking_lists(const struct rules_ask *a);
 
 /* Finds the limits that apply, and counts a request to which none does. Returns 0 or WEIR_E... */
@@ -70,7 +70,7 @@ static inline uint64_t asking_wait(const struct weir_rules_question *question,
 
 /* ---- how a limit is asked ---- */
 
-/* For a question with a max_wait: returns WEIR_ENOTSUP if no limit that applies can wait, else 0. */
+/* Returns WEIR_ENOTSUP for a question with a max_wait if no limit that applies can wait, or 0. */
 int asking_waits(const struct rules_ask *a, const struct matches *matches);
 
 /*
@@ -141,9 +141,9 @@ void answer_refuse(struct weir_rules_answer *answer, int reason, const struct li
 void answer_put_bound(struct weir_rules_answer *answer, const struct bound *bound);
 
 /*
- * Counts a denial by the limit that bound, for its ban, and puts a ban that follows into the answer.
- * Overload is not the client's fault, and does not count. Then calls `fn` (it may be NULL), which
- * logs as `log` allows, the limit's log.denied.
+ * Counts a denial by the limit that bound, for its ban, and puts a ban that follows into the
+ * answer. Overload is not the client's fault, and does not count. Then calls `fn` (it may be NULL),
+ * which logs as `log` allows, the limit's log.denied.
  */
 void answer_note_denial(struct weir_rules_answer *answer, const struct denial *denial,
                         struct rate log, weir_rules_denied_fn fn, void *arg);

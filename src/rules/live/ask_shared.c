@@ -18,7 +18,7 @@ struct shared_part {
 };
 
 struct shared_ask {
-    struct rules_waiter waiter; /* waiter.memory is set */
+    struct rules_waiter waiter; /* .memory is never NULL here */
     struct arena own; /* the memory of a question that was given none, this struct included */
     struct weir_fleet *fleet;
     uint64_t now_ns;

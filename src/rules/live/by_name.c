@@ -39,7 +39,7 @@ static int check_by(const struct rule *rule, struct weir_text by, size_t used,
                       TEXT_CUT(by, 64), TEXT_ARGS(rule->config->name));
 }
 
-/* Sets each part of the key as the value of the alternative that `by` names, or of the first one. */
+/* Sets each part of the key as the value of the alternative that `by` names, or the first. */
 static int read_parts(const struct ruleset *set, const struct rule *rule,
                       const struct weir_rules_key *key, struct request *request,
                       struct weir_error *error)

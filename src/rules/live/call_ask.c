@@ -196,7 +196,7 @@ static void end_alone(struct call *call)
 
 /* ---- stage 2: the group ---- */
 
-/* Takes the answer of the group: that of the part that bound. The other parts are peeked at later. */
+/* Takes the answer of the group, which is that of one part. The others are peeked at later. */
 static void take_group(struct call *call, const struct weir_answer *said)
 {
     size_t n = 0;

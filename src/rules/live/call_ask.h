@@ -6,27 +6,27 @@
  * rate of its own (an override), which the built-in limit decides. Each limit that applies to a
  * question is a part of the call. The parts are asked in three stages:
  *
- *   1  Parts that can deny the call and cannot be charged together with others: limits in quota_mode
- *      are asked one by one; overrides, and limits of questions without units, are peeked at. With
- *      `charge: each` all enforced limits and overrides are asked here, one by one, also if a list
- *      denies the call, and a denied one uses up what is left.
+ *   1  Parts that can deny the call and cannot be charged together with others: limits in
+ *      quota_mode are asked one by one; overrides, and limits of questions without units, are
+ *      peeked at. With `charge: each` all enforced limits and overrides are asked here, one by one,
+ *      also if a list denies the call, and a denied one uses up what is left.
  *   2  All enforced limits, together: they are charged all or not at all. This is left out if the
  *      call is denied already.
- *   3  The rest: overrides and shadow limits are charged if the call is allowed (with `charge: each`
- *      shadow limits always are), units are given back, and so are those of limits in quota_mode if
- *      the call is denied. Parts whose numbers the stages before did not tell are peeked at. An error
- *      of a part that can no longer change the verdict does not fail the call; its question is told
- *      of no limit.
+ *   3  The rest: overrides and shadow limits are charged if the call is allowed (with `charge:
+ *      each` shadow limits always are), units are given back, and so are those of limits in
+ *      quota_mode if the call is denied. Parts whose numbers the stages before did not tell are
+ *      peeked at. An error of a part that can no longer change the verdict does not fail the call;
+ *      its question is told of no limit.
  *
  * Units are given back only to limits to which the caller may give them (may_give, and `envoy:
- * {negative_hits: true}`). To others nothing is given, and nothing is taken from them: the question is
- * allowed, its limit is peeked at, and the part is `withheld`. That is no error, because the gateway
- * lets a request pass for which its call fails.
+ * {negative_hits: true}`). To others nothing is given, and nothing is taken from them: the question
+ * is allowed, its limit is peeked at, and the part is `withheld`. That is no error, because the
+ * gateway lets a request pass for which its call fails.
  *
- * A stage ends when all its parts have answered. If a fleet decides some of them, answers come later,
- * on the thread that asked (call->where), which is why no counter here is atomic. The next stage
- * begins inside the gate, as the first one does. What holds for a pending question (ask_shared.h, O2
- * to O4) holds for a pending call.
+ * A stage ends when all its parts have answered. If a fleet decides some of them, answers come
+ * later, on the thread that asked (call->where), which is why no counter here is atomic. The next
+ * stage begins inside the gate, as the first one does. What holds for a pending question
+ * (ask_shared.h, O2 to O4) holds for a pending call.
  */
 #ifndef WEIR_RULES_LIVE_CALL_ASK_H
 #define WEIR_RULES_LIVE_CALL_ASK_H
@@ -52,13 +52,13 @@ struct call_question {
 
 /* The status of one question. Texts are in the memory of the call. */
 struct call_status {
-    int verdict;             /* enum weir_verdict */
-    bool limited;            /* a limit decided, which clients may be told; it has: */
-    bool unlimited;          /* a rate without end, or ... */
-    struct weir_text label;  /* (of its config) */
-    struct rate rate;        /* ... this rate, and ... */
-    bool windows;            /* (its windows begin at multiples of its period since 1970) */
-    uint64_t remaining;      /* ... so much left. */
+    int verdict;    /* enum weir_verdict */
+    bool limited;   /* a limit that clients may see decided; the members below describe it */
+    bool unlimited; /* its rate is unlimited; `rate` and `remaining` are not set */
+    struct weir_text label;  /* the limit's `label` in the rules */
+    struct rate rate;        /* the limit's rate */
+    bool windows;            /* its windows begin at multiples of its period since 1970 */
+    uint64_t remaining;      /* units that are left */
     uint64_t reset_after_ns; /* allowed: until it is fresh; denied: until a retry can succeed */
 };
 
@@ -68,8 +68,8 @@ struct call_part;
 #define CALL_UNREAD_VALUE 0x1u /* an attribute of the rules cannot be read: on_missing decides */
 #define CALL_UNREAD_COST 0x2u  /* a cost cannot be read: 1 was taken */
 
-/* A call. The caller sets the members up to `arg`, and zeroes the others. It must not change before the
- * answer. */
+/* A call. The caller sets the members up to `arg`, and zeroes the others. It must not
+ * change before the answer. */
 struct call {
     struct weir_rules *rules;
     void *where;          /* as for weir_rules_ask_async(), not NULL if the rules have a fleet */

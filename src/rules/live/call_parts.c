@@ -16,11 +16,16 @@ struct gathering {
 
 static enum part_role role_of(const struct call_question *q, const struct rule *rule)
 {
-    return q->back                    ? PART_BACK
-           : rule->shadow             ? PART_SHADOW
-           : rule->config->quota_mode ? PART_QUOTA
-           : q->hits == 0             ? PART_LOOK
-                                      : PART_ENFORCED;
+    if (q->back) {
+        return PART_BACK;
+    }
+    if (rule->shadow) {
+        return PART_SHADOW;
+    }
+    if (rule->config->quota_mode) {
+        return PART_QUOTA;
+    }
+    return q->hits == 0 ? PART_LOOK : PART_ENFORCED;
 }
 
 /* Returns whether the call may give units back to a limit. */
@@ -50,7 +55,7 @@ static int new_part(const struct gathering *g, struct call_part **part)
 static bool has_windows(const struct limit_config *limit, const struct setting *setting)
 {
     uint64_t period_ns = setting->rate.period_ns;
-    return limit->algorithm == WEIR_FIXED_WINDOW && limit->align != WEIR_ALIGN_KEY &&
+    return algorithm_has(limit->algorithm, IS_FIXED_WINDOW) && limit->align != WEIR_ALIGN_KEY &&
            period_ns != 0 && period_ns != WEIR_MONTH &&
            (period_ns % (7 * WEIR_DAY) != 0 || limit->align == LIMIT_ALIGN_EPOCH);
 }
@@ -222,8 +227,8 @@ static int add_question(const struct gathering *all)
     return add_matches(g);
 }
 
-/* Drops the limits that other limits of the call replace. An unlimited one stays: there is nothing to
- * replace, and its status says so. */
+/* Drops the limits that other limits of the call replace. An unlimited one stays: there is nothing
+ * to replace, and its status says so. */
 static void drop_replaced(struct call *call)
 {
     for (size_t i = 0; i < call->parts_count; i++) {

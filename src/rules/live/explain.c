@@ -36,7 +36,7 @@ static const char *show_value(const struct request *request, unsigned number, ch
     }
     (void)quote(request->value[number], room);
     char *end = strrchr(room, '\'');
-    memmove(end, end + 1, strlen(end)); /* the quotes are left out, "..." stays */
+    memmove(end, end + 1, strlen(end)); /* leave out the quotes; a "..." after a long value stays */
     return room + 1;
 }
 

@@ -124,8 +124,8 @@ struct rules_check_told {
 
 /*
  * Checks a text, which must not name files, or (yaml NULL) the files that a reload would read,
- * without using it. Returns 0; WEIR_ERULES if the rules have errors; WEIR_EINVAL if the rules in use
- * did not come from files; or WEIR_ENOMEM.
+ * without using it. Returns 0; WEIR_ERULES if the rules have errors; WEIR_EINVAL if the rules in
+ * use did not come from files; or WEIR_ENOMEM.
  */
 int rules_check(struct weir_rules *rules, const struct weir_text *yaml,
                 const struct rules_check_told *tell, void *arg, struct weir_error *error);

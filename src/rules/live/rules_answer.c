@@ -1,4 +1,4 @@
-/* Fills in an answer: why a request was allowed or denied, by which limit, and what that limit says. */
+/* Fills in an answer: the reason, the limit that decided, and its numbers. */
 #include "limit/binding.h"
 #include "rules/live/ask.h"
 

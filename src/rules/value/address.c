@@ -16,7 +16,7 @@ static bool is_digit(char c)
 
 /* ---- reading ---- */
 
-/* Reads 1 to `digits` decimal digits; -1 if there is anything else, or the number exceeds `most`. */
+/* Reads 1 to `digits` decimal digits. Returns -1 for anything else, and for more than `most`. */
 static int read_decimal(struct weir_text text, size_t digits, int most)
 {
     uint64_t number;

@@ -237,7 +237,7 @@ static void merge_map(struct parsing *r, struct node *to, const struct node *fro
     }
 }
 
-/* Adds what a merge key (<<) names: a map, or a list of maps, of which earlier ones take precedence. */
+/* Adds what a merge key (<<) names: a map, or a list of maps; earlier ones take precedence. */
 static void merge(struct parsing *r, struct node *to, const struct node *from)
 {
     if (from->kind != NODE_LIST) {

@@ -188,9 +188,11 @@ static void warn_of_sharing(const struct access *access, const struct secrets *s
         }
     }
     if (both) {
-        warn(access, &(struct access_warning){"a secret is valid for both roles",
-                                              source_of(access, ROLE_CHECK), 0,
-                                              source_of(access, ROLE_ADMIN), "different secrets"});
+        warn(access,
+             &(struct access_warning){
+                 "a secret is valid for both roles", source_of(access, ROLE_CHECK), 0,
+                 source_of(access, ROLE_ADMIN),
+                 "different secrets, because one for checks also gives the rights of an operator"});
     }
 }
 

@@ -8,9 +8,10 @@
  *   admin secrets       admin needs one of them
  *   no admin secrets    no client is admin
  *
- * The name in a client's certificate can give a role too (server/loop/server_tls.c), beside secrets.
- * RESP clients send AUTH, HTTP clients a bearer token or a Basic password. Secrets are compared in
- * constant time: how long an answer takes says nothing about how much of a guess was right.
+ * The name in a client's certificate can give a role too (server/loop/server_tls.c), beside
+ * secrets. RESP clients send AUTH, HTTP clients a bearer token or a Basic password. Secrets are
+ * compared in constant time: how long an answer takes says nothing about how much of a guess was
+ * right.
  */
 #ifndef WEIR_SERVER_ACCESS_ACCESS_H
 #define WEIR_SERVER_ACCESS_ACCESS_H
@@ -81,9 +82,9 @@ bool access_has_secrets(struct access *access, enum role role);
 bool access_has_files(const struct access *access);
 
 /*
- * The connection keeps this about the secret and the certificate that its client has shown; all zero
- * if there is none yet. Its role is found once, and again whenever the secrets have changed, so
- * that a connection whose secret is no longer valid loses the role.
+ * The connection keeps this about the secret and the certificate that its client has shown; all
+ * zero if there is none yet. Its role is found once, and again whenever the secrets have changed,
+ * so that a connection whose secret is no longer valid loses the role.
  */
 struct access_pass {
     uint64_t generation; /* of the secrets at the time `role` was found */

@@ -6,13 +6,15 @@
  *   check    GET    /metrics                Prometheus text 0.0.4 (metrics.c)
  *   check    GET    /v1/status              version, uptime, state, requests, connections, memory
  *   check    GET    /v1/history             samples of the last 15 minutes, and what has happened:
- *                   {"now_ms","every_ms","role","demo","samples":[...] (sample.h),"events":[{"at_ms",
- *                   "kind","text","messages":[...]},...]}; text and messages for admin only
- *   check    GET    /v1/events              the same as it happens, as server-sent events (events.h)
+ *                   {"now_ms","every_ms","role","demo","samples":[...] (sample.h),
+ *                   "events":[{"at_ms","kind","text","messages":[...]},...]}; text and
+ *                   messages for admin only
+ *   check    GET    /v1/events              the same as server-sent events (events.h)
  *   admin    GET    /v1/limits[/NAME]       live view: numbers, mode, keys, decisions
  *   admin    PUT    /v1/limits/NAME         one limit, JSON or YAML: added (201) or replaced (200)
  *   admin    DELETE /v1/limits/NAME         204
- *   admin    GET    /v1/keys?limit=L&key=K[&key=K2][&tier=T][&by=A]    one key: its answer, its block
+ *   admin    GET    /v1/keys?limit=L&key=K[&key=K2][&tier=T][&by=A]
+ *                                           one key: its answer, its block
  *   admin    POST   /v1/keys/reset|block|unblock|refund|penalize
  *                   {"limit":L,"key":K|[K,K2],"tier":T,"by":A,"for_ms":N (block),"why":W (block),
  *                   "units":N}
@@ -51,14 +53,15 @@
  *   admin    PUT    /v1/mode                {"mode":"shadow"[,"limit":L]}: the kill switch;
  *                                           "enforce" returns to what the rules say
  *   anybody  GET    /openapi.json           the description of all of this
- *   anybody  GET    /, /page/FILE           the page for browsers (page.h); it uses the other routes
+ *   anybody  GET    /, /page/FILE           the page for browsers (page.h)
  *
  * /v1/limits gives {"limits":[{"name","tier","algorithm","rate" ("100/min"),"count","period_ms",
  * "burst","shadow" (by the rules),"mode","keys","capacity","blocks","bytes","allowed","denied",
  * "never","shadow_denied","evicted","reclaimed","full_denied","full_allowed","missing",
  * "uncovered","bans",
- * "consistency" (local, exact, leased, synced),"degraded" (answers without the store),"denied_rate",
- * "decided_rate" (per second of about the last 10 s, by all tiers of the limit together)},...]}.
+ * "consistency" (local, exact, leased, synced),"degraded" (answers without the store),
+ * "denied_rate","decided_rate" (per second of about the last 10 s, by all tiers of the limit
+ * together)},...]}.
  * Each tier, and each different rate of overrides, is an item. The built-in limit "adhoc" is the
  * last item; its rate, count, period_ms and burst are null, because they come with each call.
  * /v1/keys gives the nine members of an answer (a peek of 1 unit), and "blocked_ms" (0: not
@@ -123,8 +126,8 @@ void admin_put_messages(struct buffer *body, const struct json_t *messages);
 const char *admin_member(struct exchange *x, const struct json_t *body, const char *name);
 
 /*
- * Sets *yaml to the body, which is YAML or JSON; JSON is rewritten into `room`. Returns false, after
- * a 400, if the body is said to be JSON and is not.
+ * Sets *yaml to the body, which is YAML or JSON; JSON is rewritten into `room`. Returns false,
+ * after a 400, if the body is said to be JSON and is not.
  */
 bool admin_read_limit(struct exchange *x, struct buffer *room, struct weir_text *yaml);
 

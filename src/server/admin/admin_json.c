@@ -23,8 +23,8 @@ static void put_escape(struct buffer *out, uint32_t character)
     buffer_put(out, (struct weir_text){text, (size_t)n});
 }
 
-/* Puts a text with its quotes; returns its length in the JSON. Of the short escapes of JSON, YAML 1.1
- * lacks only that of the slash. */
+/* Puts a text with its quotes; returns its length in the JSON. Of the short escapes of JSON, YAML
+ * 1.1 lacks only that of the slash. */
 static size_t rewrite_string(struct buffer *out, struct weir_text from)
 {
     size_t i = 1;

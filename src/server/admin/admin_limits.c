@@ -119,7 +119,7 @@ static json_t *make_item(const struct weir_rules_limit *limit)
                      "degraded", (json_int_t)degraded);
 }
 
-/* Puts the rates of the limit, which all of its tiers share. They have two digits after the point. */
+/* Puts the rates of the limit, which its tiers share, with two digits after the point. */
 static void put_rates(json_t *item, const struct limit_counts *found)
 {
     static const struct limit_counts none;

@@ -172,8 +172,8 @@ static bool make_room(const struct connection *c, enum role role)
         return false;
     }
     drop(one, session_of(one)->role < role
-                  ? "it made room for a stream of a higher role"
-                  : "it made room for another address: its own has the most streams");
+                  ? "a stream of a higher role needed room"
+                  : "its address has the most streams, and another address needed room");
     connection_close(one); /* at once: it must not count among other connections */
     return !c->closing;    /* the last words to the other may have made room for themselves */
 }
@@ -430,8 +430,8 @@ static void run_events(struct exchange *x)
         connection_stream(c);
         put_hello(x);
         put_notices(x);
-        /* A page that loses its stream again and again, because its machine is busy, might otherwise
-         * never have one for long enough to see the next `top`. */
+        /* A page that loses its stream again and again, because its machine is busy, might
+         * otherwise never have one for long enough to see the next `top`. */
         if (x->role == ROLE_ADMIN && compose_top(c->worker->events)) {
             buffer_put(x->out, buffer_text(&c->worker->events->text));
         }

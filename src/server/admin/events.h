@@ -33,8 +33,8 @@ int events_open(struct worker *w);
 /* Closes the timer and all streams. `w->events` may be NULL. */
 void events_close(struct worker *w);
 
-/* Returns what a limit has counted up to the last sample, with its rates; NULL: not known yet. Called
- * on the operators' thread. */
+/* Returns what a limit has counted up to the last sample, with its rates; NULL: not known yet.
+ * Called on the operators' thread. */
 const struct limit_counts *events_limit(const struct worker *w, const char *name);
 
 /* Frees the memory, when the loop has ended. */

@@ -42,8 +42,8 @@ static uint64_t added(uint64_t before, uint64_t now)
     return now >= before ? now - before : now;
 }
 
-/* Returns the counts of a limit at an earlier look. Asked for limits in the order of their names, it
- * goes through `before` once: *at is where the search goes on. */
+/* Returns the counts of a limit at an earlier look. Asked for limits in the order of their names,
+ * it goes through `before` once: *at is where the search goes on. */
 static const struct limit_counts *find_next(const struct limits_counted *before, size_t *at,
                                             const struct limit_counts *limit)
 {

@@ -137,9 +137,8 @@ static const struct metric metrics[] = {
     ONE("weir_store_memory_max_bytes", OF_ENDPOINT, ENDPOINT(memory_most),
         "Memory that an endpoint may use (maxmemory); 0 if that is unlimited or not known."),
     ONE("weir_store_full", OF_ENDPOINT, ENDPOINT(full),
-        "1 if an endpoint uses more than store.memory_high of its memory, so that keys that it "
-        "does "
-        "not have are decided here, by on_full of their limit, otherwise 0."),
+        "1 if an endpoint uses more than store.memory_high of its memory, so that this node "
+        "decides keys that it does not have, as on_full of their limit says; otherwise 0."),
     ONE("weir_store_evicted_keys", OF_ENDPOINT, ENDPOINT(evicted),
         "Keys that an endpoint has evicted since it started, because its memory was full."),
     SERIES("weir_store_policy", OF_ENDPOINT,

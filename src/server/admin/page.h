@@ -1,7 +1,7 @@
 /*
  * The page for operators' browsers: the files of web/, which the build puts into the program
- * (cmake/page.cmake). It is served to every client, because it contains no data: its scripts ask the
- * other routes, with the secret that its user gives them.
+ * (cmake/page.cmake). It is served to every client, because it contains no data: its scripts ask
+ * the other routes, with the secret that its user gives them.
  *
  * A browser asks for each file again whenever it opens the page, and gets 304 if the file has not
  * changed, so that a new version of the server never meets old scripts.

@@ -64,8 +64,8 @@ static void put_reasons(struct buffer *out, const uint64_t counts[REQUEST_REASON
     buffer_put(out, *between == '{' ? TEXT("{}") : TEXT("}"));
 }
 
-/* Puts the denied ones of them, by reason. What the counts of a limit fall back by, because they are
- * read one after the other, was put with the sample before. */
+/* Puts the denied ones of them, by reason. What the counts of a limit fall back by, because they
+ * are read one after the other, was put with the sample before. */
 static void put_denied(struct sampler *s, const struct worker_counts *counts, struct buffer *out)
 {
     uint64_t news[REQUEST_REASONS] = {0};

@@ -164,8 +164,8 @@ static unsigned threads_in_all(const struct server *server)
     return server->threads + server->operated;
 }
 
-/* Returns the most connections that may be open at once on the listeners of a thread, and so the most
- * addresses that have some. */
+/* Returns the most connections that may be open at once on the listeners of a thread, and so the
+ * most addresses that have some. */
 static uint32_t rows_of(const struct server *server, unsigned thread)
 {
     return SERVER_RESERVE +

@@ -101,13 +101,13 @@ static int count_frame(nghttp2_session *h2, struct connection *c)
         connection_tell(c, &limit, LEVEL_WARNING, "connection ended",
                         "it sent too many frames for its calls");
         (void)nghttp2_session_terminate_session(h2, NGHTTP2_ENHANCE_YOUR_CALM);
-        return NGHTTP2_ERR_CALLBACK_FAILURE; /* consume() reads no further, and ends the connection */
+        return NGHTTP2_ERR_CALLBACK_FAILURE; /* consume() ends the connection */
     }
     s->frames--;
     return 0;
 }
 
-/* nghttp2 calls this for every frame. DATA is counted by on_frame(), after the call that it ends. */
+/* nghttp2 calls this for every frame. on_frame() counts DATA, after the call that it ends. */
 static int on_begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *head, void *arg)
 {
     return head->type != NGHTTP2_DATA ? count_frame(h2, arg) : 0;
@@ -236,8 +236,8 @@ static bool goes_on(const struct grpc_session *s)
     return nghttp2_session_want_read(s->h2) != 0 || nghttp2_session_want_write(s->h2) != 0;
 }
 
-/* Moves ready frames into the thread's replies. Returns whether some are left, because those are to be
- * written first. */
+/* Moves ready frames into the thread's replies. Returns whether some are left, because those are
+ * to be written first. */
 static bool move_frames(struct connection *c)
 {
     struct buffer *replies = &c->worker->replies;
@@ -287,7 +287,7 @@ void grpc_put_frames(struct connection *c)
     c->ending = c->ending || !goes_on(s); /* an answer that came later may have been the last */
 }
 
-/* Answers a client that speaks HTTP/1, for which the first bytes of HTTP/2 are a malformed reply. */
+/* Answers a client of HTTP/1, for which the first bytes of HTTP/2 are a malformed reply. */
 static int64_t refuse_old(struct connection *c)
 {
     static const char words[] = "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\n"
@@ -299,8 +299,8 @@ static int64_t refuse_old(struct connection *c)
 }
 
 /*
- * Takes all of the input: nghttp2 keeps the beginning of a frame, and calls whose replies would be too
- * many wait.
+ * Takes all of the input: nghttp2 keeps the beginning of a frame, and calls whose replies would
+ * be too many wait.
  */
 static int64_t consume(struct connection *c, struct weir_text input)
 {
@@ -339,8 +339,8 @@ static void farewell(struct connection *c, bool last)
     grpc_put_frames(c);
 }
 
-/* Answers a call whose message has not come in time. If the client does not end its stream then, the
- * stream is reset at the next look; nghttp2 would drop the answer if that was done at once. */
+/* Answers a call whose message has not come in time. If the client does not end its stream then,
+ * the stream is reset at the next look; nghttp2 would drop the answer if that was done at once. */
 static void cut_call(struct grpc_call *call)
 {
     static struct log_limit limit;

@@ -1,6 +1,6 @@
 /*
- * gRPC: unary calls over HTTP/2. nghttp2 frames and unframes; this folder turns calls into operations
- * and answers into messages.
+ * gRPC: unary calls over HTTP/2. nghttp2 frames and unframes; this folder turns calls into
+ * operations and answers into messages.
  *
  *   grpc.c          the connection: bytes -> streams -> calls -> bytes
  *   grpc_call.c     one call: its header fields, its message, its reply or its error
@@ -9,14 +9,15 @@
  *   grpc_health.c   grpc.health.v1.Health
  *
  * A stream belongs to its connection. Its memory is bounded: GRPC_STREAMS streams of a connection,
- * GRPC_FIELDS_BYTES of header fields and SERVER_REQUEST_BYTES of message each. Streams, and messages
- * that are not decided, count as bytes that the connection keeps. Replies that the client's window
- * does not let out count like other unsent bytes (connection_keep_reply); while there are too many,
- * the frames of the client are read, but its calls wait. A client that sends many frames and few calls
- * (floods of PING, SETTINGS, resets) is told to calm down, and its connection ends.
+ * GRPC_FIELDS_BYTES of header fields and SERVER_REQUEST_BYTES of message each. Streams, and
+ * messages that are not decided, count as bytes that the connection keeps. Replies that the
+ * client's window does not let out count like other unsent bytes (connection_keep_reply);
+ * while there are too many, the frames of the client are read, but its calls wait. A client
+ * that sends many frames and few calls (floods of PING, SETTINGS, resets) is told to calm
+ * down, and its connection ends.
  *
- * A call that a fleet's store decides is answered later, and calls that follow it need not wait: the
- * protocol is `unordered` (connection.h).
+ * A call that a fleet's store decides is answered later, and calls that follow it need not wait:
+ * the protocol is `unordered` (connection.h).
  */
 #ifndef WEIR_SERVER_GRPC_GRPC_H
 #define WEIR_SERVER_GRPC_GRPC_H
@@ -30,9 +31,9 @@
 #define GRPC_CALL_BYTES 2048   /* memory of a call without messages, nghttp2's included */
 #define GRPC_SPARE_BYTES 1024  /* the largest buffer of a call whose memory is used again */
 #define GRPC_FIELDS_BYTES 8192 /* header fields of a call; of some methods, those that are read */
-#define GRPC_FRAMES 2000       /* frames of a connection that may come at once ... */
-#define GRPC_FRAMES_CALL 10    /* ... besides this many for each call ... */
-#define GRPC_FRAMES_SECOND 20  /* ... and each second */
+#define GRPC_FRAMES 2000       /* frames of a connection that may come at once */
+#define GRPC_FRAMES_CALL 10    /* frames more for each call */
+#define GRPC_FRAMES_SECOND 20  /* frames more for each second */
 
 /* Status codes of gRPC. */
 enum grpc_status {

@@ -38,9 +38,9 @@ static bool read_timeout(struct weir_text value, uint64_t *ns)
     return false;
 }
 
-/* Takes the secret of a call that needs one; an Authorization may be meant for another server. Of the
- * two fields Weir-Secret counts. The path has come before: HTTP/2 demands that. After too many wrong
- * ones, none is looked at: many calls come in one read, before the connection ends. */
+/* Takes the secret of a call that needs one; an Authorization may be meant for another server. Of
+ * the two fields Weir-Secret counts. The path has come before: HTTP/2 demands that. After too many
+ * wrong ones, none is looked at: many calls come in one read, before the connection ends. */
 static void take_secret(struct grpc_call *call, struct weir_text authorization,
                         struct weir_text weir_secret)
 {

@@ -20,8 +20,8 @@ static int bad_field(struct weir_error *error, unsigned member, const char *expe
     return fail(error, WEIR_EINVAL, "%s: expected %s", ask_members[member].name, expected);
 }
 
-/* Reads an entry of the map: {name = 1, value = 2}. Of two entries with one name the later counts, as
- * in every map of Protocol Buffers. */
+/* Reads an entry of the map: {name = 1, value = 2}. Of two entries with one name the later counts,
+ * as in every map of Protocol Buffers. */
 static int read_attribute(struct weir_text entry, struct ask *ask, struct weir_error *error)
 {
     struct protobuf_field f;
@@ -261,8 +261,8 @@ static void put_batch_later(struct pending *batch)
     }
 }
 
-/* Answers each check by itself: not all or nothing. The answers that come later are parts of `batch`;
- * NULL: no fleet decides. */
+/* Answers each check by itself: not all or nothing. The answers that come later are parts of
+ * `batch`; NULL: no fleet decides. */
 static void answer_each(struct grpc_call *call, struct weir_text message, struct pending *batch,
                         struct buffer *results)
 {

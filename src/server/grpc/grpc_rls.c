@@ -38,6 +38,15 @@ static int read_string(const struct rls_message *r, const struct protobuf_field 
     return 0;
 }
 
+static int read_entry_field(const struct rls_message *r, const struct protobuf_field *f,
+                            struct rls_entry *entry)
+{
+    if (f->number == ENTRY_KEY) {
+        return read_string(r, f, "key", &entry->key);
+    }
+    return f->number == ENTRY_VALUE ? read_string(r, f, "value", &entry->value) : 0;
+}
+
 static int read_entry(const struct rls_message *r, struct weir_text message,
                       struct rls_descriptor *d)
 {
@@ -46,10 +55,7 @@ static int read_entry(const struct rls_message *r, struct weir_text message,
     int more;
     int e = 0;
     while (e == 0 && (more = protobuf_next(&message, &f)) != 0) {
-        e = more < 0                  ? malformed(r)
-            : f.number == ENTRY_KEY   ? read_string(r, &f, "key", &entry.key)
-            : f.number == ENTRY_VALUE ? read_string(r, &f, "value", &entry.value)
-                                      : 0;
+        e = more < 0 ? malformed(r) : read_entry_field(r, &f, &entry);
     }
     if (e == 0 && d->count <= RLS_ENTRIES_MAX &&
         !arena_append(r->memory, &d->entries, &d->count, sizeof entry, &entry)) {

@@ -245,10 +245,13 @@ int http_auth_status(const struct http_style *style, const struct answer *a)
         return status;
     }
     status = status == 503 ? 429 : status;
-    return a->deny_status != 0         ? (int)a->deny_status
-           : status == 422             ? 403
-           : status == 429 && deny > 0 ? deny
-                                       : status;
+    if (a->deny_status != 0) {
+        return (int)a->deny_status;
+    }
+    if (status == 422) {
+        return 403;
+    }
+    return status == 429 && deny > 0 ? deny : status;
 }
 
 /*

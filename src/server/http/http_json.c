@@ -100,7 +100,7 @@ static int read_key(struct weir_text value, struct ask *ask, struct arena *arena
 
 /* ---- attributes ---- */
 
-/* A set of names, by a keyed hash: clients choose the names, and must not choose where they meet. */
+/* A set of names, by a keyed hash: clients choose the names, and must not cause collisions. */
 #define SLOTS (2 * WEIR_RULES_ATTRIBUTES_MAX)
 
 static struct hash_secret secret;
@@ -110,8 +110,8 @@ static void make_secret(void)
     (void)hash_secret_init(&secret); /* without random numbers the server would not have started */
 }
 
-/* Enters the last attribute into the set; false if there is one of that name. A slot holds the number
- * of an attribute plus one, or 0. */
+/* Enters the last attribute into the set; false if there is one of that name. A slot holds the
+ * number of an attribute plus one, or 0. */
 static bool enter(const struct ask *ask, uint16_t *slots)
 {
     const struct weir_rules_attribute *last = &ask->attributes[ask->attributes_count - 1];
@@ -127,8 +127,8 @@ static bool enter(const struct ask *ask, uint16_t *slots)
     return true;
 }
 
-/* Reads the value of an attribute. A whole number is the text of its digits, also if it is written as
- * 300.0 or 3e2: a client that writes a number in another way has no other key. */
+/* Reads the value of an attribute. A whole number is the text of its digits, also if it is written
+ * as 300.0 or 3e2: a client that writes a number in another way has no other key. */
 static int read_attribute_value(struct weir_text value, struct weir_text name,
                                 struct weir_text *out, struct arena *arena,
                                 struct weir_error *error)

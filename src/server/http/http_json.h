@@ -11,8 +11,8 @@
 /* Values and names of members in one object that is sent; the largest question has half as many. */
 #define HTTP_JSON_VALUES 1024
 
-/* Checks that the body is JSON with at most values_most values and names. Returns 0 and sets *value to
- * what jsontext.h takes apart, or returns WEIR_EINVAL with the reason. */
+/* Checks that the body is JSON with at most values_most values and names. Returns 0 and sets *value
+ * to what jsontext.h takes apart, or returns WEIR_EINVAL with the reason. */
 int http_parse_json(const struct exchange *x, size_t values_most, struct weir_text *value,
                     struct weir_error *error);
 
@@ -24,8 +24,8 @@ json_t *http_read_json(struct exchange *x);
 
 /*
  * Reads the members that the operation takes. Strings with escapes are decoded into the arena; the
- * others stay where they are. Returns 0 or WEIR_EINVAL: not an object, a member that is not allowed,
- * not good, given twice, or missing; or WEIR_ENOMEM.
+ * others stay where they are. Returns 0 or WEIR_EINVAL: not an object, a member that is not
+ * allowed, not good, given twice, or missing; or WEIR_ENOMEM.
  */
 int http_read_ask(struct weir_text object, const struct operation_row *row, struct ask *ask,
                   struct arena *arena, struct weir_error *error);

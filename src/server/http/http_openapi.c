@@ -131,6 +131,18 @@ static void refer(json_t *responses, const char *status, const char *name)
                               json_pack("{s: s+}", "$ref", "#/components/responses/", name));
 }
 
+/* Returns the name of the response with status 200. */
+static const char *success_of(const struct operation_row *row)
+{
+    if (row->extra == EXTRA_BLOCKED) {
+        return "Changed";
+    }
+    if (row->extra == EXTRA_RESERVATION) {
+        return "Reserved";
+    }
+    return row->decides ? "Allowed" : "Answered";
+}
+
 static json_t *responses_of(const struct operation_row *row, bool operators)
 {
     static const char *const every[][2] = {{"400", "BadRequest"},     {"401", "Unauthorized"},
@@ -140,11 +152,7 @@ static json_t *responses_of(const struct operation_row *row, bool operators)
     static const char *const denials[][2] = {
         {"403", "Blocked"}, {"422", "Never"}, {"429", "Denied"}};
     json_t *responses = json_object();
-    refer(responses, "200",
-          row->extra == EXTRA_BLOCKED       ? "Changed"
-          : row->extra == EXTRA_RESERVATION ? "Reserved"
-          : row->decides                    ? "Allowed"
-                                            : "Answered");
+    refer(responses, "200", success_of(row));
     for (size_t i = 0; i < sizeof every / sizeof every[0]; i++) {
         refer(responses, every[i][0], every[i][1]);
     }

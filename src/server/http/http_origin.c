@@ -20,7 +20,8 @@
  *   a page whose own name points here does not have to ask: this server is of its origin. So
  *   where the name counts, the port in Host must not be the listener's. A page cannot choose that
  *   port: it is the one to which the browser connects. A gateway's client has that of the gateway.
- *   A gateway on the same port number sends a Host that is known: localhost, or one of server.hosts.
+ *   A gateway on the same port number sends a Host that is known: localhost, or one of
+ *   server.hosts.
  */
 #include <strings.h>
 

@@ -211,13 +211,22 @@ static void put_connection(const struct exchange *x)
     }
 }
 
+/* Returns how a request counts that is being answered. */
+static enum request_result result_of(const struct exchange *x, int status, const struct answer *a)
+{
+    if (x->result != REQUEST_OTHER) {
+        return x->result;
+    }
+    if (a != NULL) {
+        return operation_result(x->operation, 0, a);
+    }
+    return status >= 400 ? REQUEST_ERROR : REQUEST_OTHER;
+}
+
 /* Counts a request that is being answered. */
 static void count(const struct exchange *x, int status, const struct answer *a)
 {
-    enum request_result result = x->result != REQUEST_OTHER ? x->result
-                                 : a != NULL                ? operation_result(x->operation, 0, a)
-                                 : status >= 400            ? REQUEST_ERROR
-                                                            : REQUEST_OTHER;
+    enum request_result result = result_of(x, status, a);
     if (x->connection != NULL) {
         worker_count_requests(x->connection->worker, x->connection->protocol->kind, result, 1);
         if (a != NULL) {

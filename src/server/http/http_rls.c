@@ -1,8 +1,8 @@
 /*
  * POST /json: a call of Envoy's rate limit service as JSON, as its reference server takes it: a
  * RateLimitRequest in the JSON form of Protocol Buffers, with names in either form (hitsAddend,
- * hits_addend) and whole numbers as numbers or strings. Replies 200, or 429 if it is over the limit,
- * with a RateLimitResponse.
+ * hits_addend) and whole numbers as numbers or strings. Replies 200, or 429 if it is over the
+ * limit, with a RateLimitResponse.
  */
 #include "base/error.h"
 #include "server/operations/rls.h"
@@ -184,11 +184,16 @@ static int read_member(const struct rls_body *r, struct weir_text name, struct w
                        void *to)
 {
     struct rls_ask *ask = to;
-    return text_is(name, "domain")        ? read_string(r, name, value, &ask->domain)
-           : text_is(name, "descriptors") ? read_list(r, name, value, read_descriptor, ask)
-           : named(name, "hitsAddend", "hits_addend")
-               ? read_number(r, name, value, UINT32_MAX, &ask->hits)
-               : unknown(r, name, "domain, descriptors or hitsAddend");
+    if (text_is(name, "domain")) {
+        return read_string(r, name, value, &ask->domain);
+    }
+    if (text_is(name, "descriptors")) {
+        return read_list(r, name, value, read_descriptor, ask);
+    }
+    if (named(name, "hitsAddend", "hits_addend")) {
+        return read_number(r, name, value, UINT32_MAX, &ask->hits);
+    }
+    return unknown(r, name, "domain, descriptors or hitsAddend");
 }
 
 /* ---- responses ---- */

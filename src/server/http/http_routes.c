@@ -173,9 +173,9 @@ static bool answer(struct connection *c, const struct http_request *request)
     return x.close;
 }
 
-/* Refuses a request at the end of its head if it leads nowhere or the client may not make it, before
- * memory and time are spent on its body. Returns true after the reply: the connection is to end,
- * because the body may follow. */
+/* Refuses a request at the end of its head if it leads nowhere or the client may not make it,
+ * before memory and time are spent on its body. Returns true after the reply: the connection is to
+ * end, because the body may follow. */
 static bool refuse_head(struct connection *c, const struct http_request *request)
 {
     struct exchange x = begin(c, request);
@@ -260,8 +260,8 @@ static bool note_more(struct connection *c, struct http_session *s, struct weir_
     return true;
 }
 
-/* Returns how many bytes of empty lines the input begins with. They are no request, so that a client
- * which ends its requests with one may be silent afterwards. */
+/* Returns how many bytes of empty lines the input begins with. They are no request, so that a
+ * client which ends its requests with one may be silent afterwards. */
 static size_t count_empty_lines(const struct http_session *s, struct weir_text input)
 {
     size_t n = 0;

@@ -74,16 +74,16 @@ bool http_refuse(struct exchange *x, int status, const char *detail);
  */
 bool http_is_ours(struct exchange *x); /* http_origin.c */
 
-/* Returns false, after a 415, if the request would change something and an HTML form of another site
- * can have sent it. */
+/* Returns false, after a 415, if the request would change something and an HTML form of another
+ * site can have sent it. */
 bool http_is_no_form(struct exchange *x); /* http_origin.c */
 
 /* Returns whether the request has a field in which gateways describe their client's request. */
 bool http_is_forwarded(const struct http_request *r); /* http_auth.c */
 
 /* Tables of routes; `path` is NULL after the last row. */
-extern struct http_route http_operation_routes[];  /* http_operations.c: as JSON, for clients ... */
-extern struct http_route http_key_routes[];        /* ... and for operators */
+extern struct http_route http_operation_routes[];  /* http_operations.c: as JSON, for clients */
+extern struct http_route http_key_routes[];        /* the same for operators */
 void http_make_routes(void);                       /* fills these two; called once */
 extern const struct http_route http_auth_routes[]; /* http_auth.c: questions from gateways */
 extern const struct http_route http_rls_routes[];  /* http_rls.c: Envoy's calls as JSON */
@@ -129,8 +129,8 @@ char *http_openapi(size_t json_flags, uint64_t ttl_longest_ms);
 
 bool http_leads_to(const struct http_route *route, struct weir_text path);
 
-/* Returns the tables of a listener, the `rows` of its protocol; NULL after the last. Listeners that do
- * not speak HTTP have none. */
+/* Returns the tables of a listener, the `rows` of its protocol; NULL after the last. Listeners
+ * that do not speak HTTP have none. */
 const struct http_route *const *http_routes(enum server_protocol listener);
 
 /* ---- for protocols whose bytes are HTTP (server/app/protocols.c) ---- */

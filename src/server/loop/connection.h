@@ -88,8 +88,8 @@ struct connection {
     size_t unsent;         /* bytes of `output` not written at that time */
     size_t session_kept;   /* bytes that the session keeps of requests; the protocol sets it */
     size_t unfetched;      /* bytes of replies that the session keeps: connection_keep_reply() */
-    size_t passed;         /* bytes of them that have gone out since ... */
-    uint64_t unfetched_ms; /* ... the client had fetched all, or another SERVER_FLUSH_BYTES */
+    size_t passed;         /* bytes of them that have gone out since unfetched_ms */
+    uint64_t unfetched_ms; /* when the client had fetched all, or another SERVER_FLUSH_BYTES */
     size_t owed;           /* while stopping: bytes that had arrived before, not yet read */
     struct overload_place place;
     struct pending_list pending; /* answers that have not come, and replies that wait for them */
@@ -148,8 +148,8 @@ void connection_end_stream(struct connection *c, struct weir_text last); /* send
 
 /*
  * Count memory of replies that the session keeps until the client lets them be sent: memory that is
- * taken, bytes that go out, and memory that is freed. A client that lets nothing out for write_ms is
- * cut off. They close no connection, so that a session may call them while it works.
+ * taken, bytes that go out, and memory that is freed. A client that lets nothing out for write_ms
+ * is cut off. They close no connection, so that a session may call them while it works.
  */
 void connection_keep_reply(struct connection *c, size_t bytes);
 void connection_pass_reply(struct connection *c, size_t bytes);

@@ -139,8 +139,8 @@ void connection_uncount(struct connection *c)
 
 /* ---- room ---- */
 
-/* Closes a connection of an address, or with TALLY_NONE of the address that has most on this thread.
- * Returns false if none may be closed. */
+/* Closes a connection of an address, or with TALLY_NONE of the address that has most on this
+ * thread. Returns false if none may be closed. */
 static bool replace(struct worker *w, uint32_t row, uint64_t *count, const char *why)
 {
     static struct log_limit limit;
@@ -156,11 +156,11 @@ static bool replace(struct worker *w, uint32_t row, uint64_t *count, const char 
 static bool replace_any(struct worker *w)
 {
     return replace(w, TALLY_NONE, &w->counts.replaced,
-                   "it made room for another: its address has the most connections");
+                   "its address has the most connections, and a new client needed room");
 }
 
-/* Asks the thread that has the most clients, besides this one, to close one of them. Returns false if
- * no other thread has any. */
+/* Asks the thread that has the most clients, besides this one, to close one of them. Returns false
+ * if no other thread has any. */
 static bool ask_for_room(const struct worker *w)
 {
     const struct server *server = w->server;
@@ -237,7 +237,7 @@ static bool enter(struct connection *c)
     uint32_t row = tally_add(tally, key, 1, most, &count);
     if (row == TALLY_NONE && count >= most &&
         replace(w, tally_row(tally, key), &w->counts.replaced_address,
-                "it made room for another of its address")) {
+                "its address reached the limit of connections and opened a newer one")) {
         row = tally_add(tally, key, 1, most, &count);
     }
     if (row != TALLY_NONE) {

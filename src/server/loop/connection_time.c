@@ -24,6 +24,18 @@ static bool is_idle(const struct connection *c)
     return !has_unfetched(c) && buffer_len(&c->input) == 0;
 }
 
+/* Returns why a connection is cut. */
+static const char *why_late(const struct connection *c, bool idle)
+{
+    if (has_unfetched(c)) {
+        return "it does not fetch its replies";
+    }
+    if (idle) {
+        return c->asked ? "idle" : "it has sent no request";
+    }
+    return "its request does not end";
+}
+
 /* An idle client has done nothing wrong and is logged at debug level; a slow
  * one may be an attack. */
 static void tell_late(const struct connection *c)
@@ -31,10 +43,7 @@ static void tell_late(const struct connection *c)
     static struct log_limit limits[2];
     bool idle = is_idle(c) && c->session_kept == 0;
     connection_tell(c, &limits[idle], idle ? LEVEL_DEBUG : LEVEL_WARNING, "connection cut",
-                    has_unfetched(c)    ? "it does not fetch its replies"
-                    : idle && !c->asked ? "it has sent no request"
-                    : idle              ? "idle"
-                                        : "its request does not end");
+                    why_late(c, idle));
 }
 
 /* Returns how long the present state of a connection may last, and since when it does. */
@@ -56,8 +65,8 @@ static uint64_t time_for(const struct connection *c, uint64_t *since_ms)
     return buffer_len(&c->input) > 0 ? o->request_ms : o->idle_ms;
 }
 
-/* Ends the connection. One that is idle is told so, if its protocol can: a client that sends a request
- * at this moment then knows that it was not taken. */
+/* Ends the connection. One that is idle is told so, if its protocol can: a client that sends a
+ * request at this moment then knows that it was not taken. */
 static void end_late(struct connection *c)
 {
     bool told = is_idle(c) && c->asked && !c->beyond && c->protocol->farewell != NULL;

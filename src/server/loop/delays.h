@@ -1,10 +1,10 @@
 /*
- * Replies that wait for a time: refusals of wrong secrets (penalty.h), and replies to gateways whose
- * request a limit delays (http_auth.c). Each thread has one heap of them and one timer.
+ * Replies that wait for a time: refusals of wrong secrets (penalty.h), and replies to gateways
+ * whose request a limit delays (http_auth.c). Each thread has one heap of them and one timer.
  *
  * A delayed reply is a struct pending whose answer is known: it keeps its place in the order of its
- * connection's replies. pending_answered() is called when it is due. If its connection closes before
- * that, it is freed at once; what it was charged stays charged.
+ * connection's replies. pending_answered() is called when it is due. If its connection closes
+ * before that, it is freed at once; what it was charged stays charged.
  *
  * A thread holds at most DELAYS_HELD replies of gateways. The place of each is taken before the
  * question is asked: if there is none, the question is asked so that a delay is a denial, which

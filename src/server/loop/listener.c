@@ -18,8 +18,8 @@
 #include "server/access/access.h"
 #include "server/loop/worker.h"
 
-#define GROUP_BYTES 4096            /* first room for a group and the names of its members ... */
-#define GROUP_BYTES_MAX (64u << 20) /* ... and the most */
+#define GROUP_BYTES 4096            /* first room for a group and the names of its members */
+#define GROUP_BYTES_MAX (64u << 20) /* most room for them */
 
 #define ADDRESS_MAX_BYTES 256
 

@@ -1,9 +1,9 @@
 /*
  * Wrong secrets cost time. The refusal of a wrong secret is sent at once for the first nine of an
- * address; from the tenth on it is delayed, by 10 ms, then twice as long for each further one, up to
- * a second. An address without a wrong secret for a minute begins anew. A right secret is never
- * delayed, also if it comes from an address with many wrong ones, so that an attacker cannot keep
- * an operator out.
+ * address; from the tenth on it is delayed, by 10 ms, then twice as long for each further one, up
+ * to a second. An address without a wrong secret for a minute begins anew. A right secret is
+ * never delayed, also if it comes from an address with many wrong ones, so that an attacker
+ * cannot keep an operator out.
  *
  * The counts of PENALTY_PLACES addresses are kept; an IPv6 /64 counts as one address, and all unix
  * sockets do. A new address replaces, of the few places that it may have, a forgotten one or the

@@ -234,8 +234,8 @@ static struct pending *take_out(struct pending_list *list, struct pending **from
     return p;
 }
 
-/* Takes the next entry that may be answered, or returns NULL: the first one, if it has its answer; of
- * an unordered connection any that has. */
+/* Takes the next entry that may be answered, or returns NULL: the first one, if it has its answer;
+ * of an unordered connection any that has. */
 static struct pending *pop_answered(struct connection *c)
 {
     struct pending_list *list = &c->pending;

@@ -4,16 +4,15 @@
  *
  * A struct pending is one request whose answer has not come, with all memory that is needed for it
  * from the connection down to the store (common/remote.h, R3): it lies at the beginning of its own
- * arena, and rules and store take their parts from there. What the request asks, and its answer, are
- * the floor's above (server/operations/awaited.h): here it is a `question` of so many bytes.
+ * arena, and rules and store take their parts from there. What the request asks, and its answer,
+ * are the floor's above (server/operations/awaited.h): here it is a `question` of so many bytes.
  *
- * The replies of a connection leave in the order of its requests, unless its protocol is `unordered`:
- * then each leaves when its answer has come. A request whose answer has not
- * come yet keeps its place by its struct pending in the connection's list, and the replies to later
- * requests wait in its `behind`. Meanwhile the connection goes on reading and deciding, so that the
- * questions of a pipeline are at the store together: up to SERVER_PENDING questions (a batch may
- * go beyond that, because it is decided as a whole), or until
- * SERVER_OUTPUT_BYTES of replies wait.
+ * The replies of a connection leave in the order of its requests, unless its protocol is
+ * `unordered`: then each leaves when its answer has come. A request whose answer has not come yet
+ * keeps its place by its struct pending in the connection's list, and the replies to later requests
+ * wait in its `behind`. Meanwhile the connection goes on reading and deciding, so that the
+ * questions of a pipeline are at the store together: up to SERVER_PENDING questions (a batch may go
+ * beyond that, because it is decided as a whole), or until SERVER_OUTPUT_BYTES of replies wait.
  *
  *     struct asker asker = {.worker = w, ...};
  *     int e = operation_run(&asker, operation, &ask, &answer, &error);
@@ -44,8 +43,8 @@ struct connection;
 struct pending;
 struct worker;
 
-/* Puts the reply, made from p->question or p->error, into the thread's replies; that of a part, where
- * the `put` of its batch expects it. */
+/* Puts the reply, made from p->question or p->error, into the thread's replies; that of a part,
+ * where the `put` of its batch expects it. */
 typedef void (*pending_put_fn)(struct pending *p);
 
 /* What a reply needs to know about its request. */
@@ -56,8 +55,8 @@ struct pending_wire {
     bool close;         /* HTTP: the connection ends after the reply */
     bool old;           /* HTTP/1.0: the reply must say keep-alive */
     bool head;          /* HEAD: no body */
-    int status;         /* HTTP: of a reply whose body a job has composed (sandbox/job.h) ... */
-    const char *type;   /* ... and the type of that body; NULL: there is none */
+    int status;         /* HTTP: of a reply whose body a job has composed (sandbox/job.h) */
+    const char *type;   /* the type of that body; NULL: there is none */
 };
 
 struct pending {

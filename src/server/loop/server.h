@@ -11,7 +11,8 @@
  *   reload.c      reads the rules and the secrets again
  *   worker.c      a thread, its loop, the timer that checks its connections
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
- *   connection_accept.c, connection_time.c  when connections begin, and when they have lasted too long
+ *   connection_accept.c, connection_time.c  when connections begin, and when they
+ *                                           have lasted too long
  *   connection_tls.c  TLS between the bytes of a connection and its protocol
  *   server_tls.c  certificates of the listeners, read again when they change
  *   crowd.c, tally.c  which connection makes room for another; counts by address
@@ -147,8 +148,8 @@ struct server_options {
     bool inline_commands;
     uint64_t adhoc_keys;  /* capacity for CL.THROTTLE; 0: off */
     int adhoc_on_full;    /* enum weir_on_full */
-    bool adhoc_shared;    /* the fleet decides CL.THROTTLE ... */
-    int adhoc_on_failure; /* ... and so does this: enum remote_failure */
+    bool adhoc_shared;    /* the fleet decides CL.THROTTLE */
+    int adhoc_on_failure; /* enum remote_failure, of CL.THROTTLE */
     uint64_t idle_ms;     /* 0 in these three: SERVER_IDLE_MS, _REQUEST_MS, _WRITE_MS */
     uint64_t request_ms;
     uint64_t write_ms;
@@ -280,9 +281,9 @@ int server_start(struct server *server, struct weir_error *error);
 /*
  * Reads the rules, the secrets and the certificate again, and logs the result. Each of them is
  * replaced only if it could be read. The messages about the rules are put into `messages`, each
- * followed by a NUL; NULL: only into the log and the history. Returns 0, or WEIR_E... if one stays as
- * it was; error may be NULL. May be called from any thread; a second caller waits until the first one
- * has finished.
+ * followed by a NUL; NULL: only into the log and the history. Returns 0, or WEIR_E... if one stays
+ * as it was; error may be NULL. May be called from any thread; a second caller waits until the
+ * first one has finished.
  */
 int server_reload(struct server *server, struct buffer *messages, struct weir_error *error);
 
@@ -321,8 +322,8 @@ void server_tls_warn(const struct server *server);
 uint64_t server_generation(const struct server *server);
 
 /*
- * Logs a message about rules, and appends it to the buffer `arg`, followed by a NUL; NULL: it is only
- * logged. It is to be weir_rules_options.message of the rules that a server uses.
+ * Logs a message about rules, and appends it to the buffer `arg`, followed by a NUL; NULL: it is
+ * only logged. It is to be weir_rules_options.message of the rules that a server uses.
  */
 void server_log_message(void *arg, const struct weir_rules_message *message);
 

@@ -195,8 +195,8 @@ static const struct fleet_endpoint_numbers *evicting(const struct fleet_numbers 
     return NULL;
 }
 
-/* Warns once of a policy by which keys of limits may be evicted, when keys were evicted, and when the
- * store becomes full, as rarely as above. */
+/* Warns once of a policy by which keys of limits may be evicted, when keys were evicted, and when
+ * the store becomes full, as rarely as above. */
 static void tell_memory(struct store_log *told, const struct fleet_numbers *n)
 {
     const struct fleet_endpoint_numbers *e = evicting(n);
@@ -216,8 +216,8 @@ static void tell_memory(struct store_log *told, const struct fleet_numbers *n)
     told->evicted = n->evicted;
 }
 
-/* Warns once if all nodes, with as many connections as this one, make more connections to an endpoint
- * than it takes. */
+/* Warns once if all nodes, with as many connections as this one, make more connections to an
+ * endpoint than it takes. */
 static void tell_connections(struct store_log *told, const struct fleet_numbers *n)
 {
     for (size_t i = 0; i < n->endpoints_count; i++) {

@@ -23,12 +23,12 @@ struct worker_counts {
     uint64_t replaced_bytes;          /* the same, by the bounds on bytes of their thread */
     uint64_t refused_access;          /* wrong secrets, and requests without the role */
     uint64_t forwarded_ignored;       /* requests whose fields about the client were not believed */
-    uint64_t hits_given;              /* limits to which negative hits gave units back ... */
-    uint64_t hits_withheld;           /* ... and those to which they were not allowed to */
-    uint64_t bad_calls;               /* of Envoy's service that ended with an error ... */
-    uint64_t bad_calls_denied;        /* ... or were denied, because of what was in them */
-    uint64_t calls_unread_value;      /* calls with an attribute that cannot be read ... */
-    uint64_t calls_unread_cost;       /* ... or with a cost of which that is so */
+    uint64_t hits_given;              /* limits to which negative hits gave units back */
+    uint64_t hits_withheld;           /* limits to which they were not allowed to */
+    uint64_t bad_calls;               /* calls of Envoy's service whose content made them fail */
+    uint64_t bad_calls_denied;        /* calls of Envoy's service whose content made them denied */
+    uint64_t calls_unread_value;      /* calls with an attribute that cannot be read */
+    uint64_t calls_unread_cost;       /* calls with a cost that cannot be read */
     uint64_t forwarded_refused;       /* requests whose fields leave the client's address unclear */
     struct histogram took[PROTOCOLS]; /* from reading a request to composing its reply */
     uint64_t open[PROTOCOLS];         /* connections that are open now */
@@ -120,8 +120,9 @@ static inline void worker_count_requests(struct worker *worker, enum server_prot
 void worker_count_rare(struct worker *worker, enum server_protocol listener, int reason,
                        const char *limit);
 
-/* Counts a request by the reason of its denial. Those of WEIR_REASON_LIMIT are the rest, which costs
- * them nothing. A denial without a key (WEIR_REASON_MISSING) is one of those denied most, too. */
+/* Counts a request by the reason of its denial. Those of WEIR_REASON_LIMIT are the
+ * rest, which costs them nothing. A denial without a key (WEIR_REASON_MISSING) is one
+ * of those denied most, too. */
 static inline void worker_count_reason(struct worker *worker, enum server_protocol listener,
                                        enum request_result result, int reason, const char *limit)
 {
@@ -151,7 +152,7 @@ void worker_ping(struct worker *worker); /* asks for a sign of life; call from a
 void worker_stop(struct worker *worker); /* asks the thread to end; call from another thread */
 void worker_join(struct worker *worker); /* waits until it has ended */
 
-/* Frees what a thread that has ended, or never ran, used. No thread may ask it for room any more. */
+/* Frees what a thread used that has ended or never ran. No thread may ask it for room any more. */
 void worker_finish(struct worker *worker);
 
 /* Asks the thread to close an idle connection; called by other threads. */

@@ -111,8 +111,8 @@ static uint64_t random_number(uint64_t now_ns)
     return splitmix_next(&state);
 }
 
-/* Puts the value of Retry-After. With jitter it may be later than the exact time, which other members
- * have. */
+/* Puts the value of Retry-After. With jitter it may be later than the exact time, which other
+ * members have. */
 static void put_retry_after(struct buffer *out, const struct answer *a, uint64_t now_ns)
 {
     uint64_t ms = (uint64_t)a->retry_after_ms;
@@ -197,11 +197,15 @@ const struct answer_error *answer_error(int e)
 
 const char *answer_words_of_error(int e, const struct weir_error *error)
 {
-    return error->text[0] != 0 ? error->text
-           : e == WEIR_EIO     ? "the store does not answer, and only the store can do this"
-           : e == WEIR_ENOTSUP ? "this limit does not support it: only a token_bucket or "
-                                 "leaky_bucket can wait (MAXWAIT, max_wait_ms)"
-                               : weir_strerror(e);
+    if (error->text[0] != 0) {
+        return error->text;
+    }
+    if (e == WEIR_EIO) {
+        return "the store does not answer, and only the store can do this";
+    }
+    return e == WEIR_ENOTSUP ? "this limit does not support it: only a token_bucket or "
+                               "leaky_bucket can wait (MAXWAIT, max_wait_ms)"
+                             : weir_strerror(e);
 }
 
 /* ---- by the rules ---- */

@@ -1,8 +1,7 @@
 /*
  * The answer that all protocols give: verdict, limit, quota, remaining, retry_after_ms,
  * reset_after_ms, delay_ms, flags, in this order, then what an operation adds, and last the reason.
- * This file turns questions into answers;
- * each protocol writes them as bytes in its own way.
+ * This file turns questions into answers; each protocol writes them as bytes in its own way.
  */
 #ifndef WEIR_SERVER_OPERATIONS_ANSWER_H
 #define WEIR_SERVER_OPERATIONS_ANSWER_H
@@ -55,8 +54,9 @@ void answer_for_client(const struct answer *from, struct answer *to);
 
 /*
  * Calls fn with each header field that tells a client of the limit, in a format (enum
- * ratelimit_format), and its number from 0 on: first Retry-After, if the reply is a denial (`denied`)
- * that ends with time. Returns how many there are. answer_put_fields() puts them as lines.
+ * ratelimit_format), and its number from 0 on: first Retry-After, if the reply is a denial
+ * (`denied`) that ends with time. Returns how many there are. answer_put_fields() puts them as
+ * lines.
  */
 typedef void (*answer_field_fn)(struct buffer *to, size_t number, struct weir_text name,
                                 struct weir_text value);

@@ -1,6 +1,6 @@
 /*
- * What a request keeps until its answer has come: the question of a struct pending (pending.h), which
- * holds it in its memory.
+ * What a request keeps until its answer has come: the question of a struct pending (pending.h),
+ * which holds it in its memory.
  */
 #ifndef WEIR_SERVER_OPERATIONS_AWAITED_H
 #define WEIR_SERVER_OPERATIONS_AWAITED_H

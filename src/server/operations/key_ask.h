@@ -1,7 +1,7 @@
 /*
- * One limit, found by its name, and one key of it. It is asked in the same way whether it is decided
- * here or by a fleet's store: key_ask() asks, and when the answer is there, at once or later, `step`
- * is called with it. `step` fills the answer, or asks once more.
+ * One limit, found by its name, and one key of it. It is asked in the same way whether it is
+ * decided here or by a fleet's store: key_ask() asks, and when the answer is there, at once or
+ * later, `step` is called with it. `step` fills the answer, or asks once more.
  *
  *     static int on_checked(struct key_ask *k, int error, const struct remote_answer *said) {
  *         if (error == 0) { key_answer(k, &said->answer); }
@@ -10,7 +10,7 @@
  *     static int begin(struct key_ask *k) {
  *         return key_ask(k, REMOTE_CHECK, 1, 0, on_checked);
  *     }
- *     e = key_begin(asker, &key, begin, NULL, 0, &answer, &error);    // 0, ANSWER_LATER or WEIR_E...
+ *     e = key_begin(asker, &key, begin, NULL, 0, &answer, &error); // 0, ANSWER_LATER or WEIR_E...
  *
  * If the limit is decided here, all of this happens within key_begin(), inside the gate of the
  * rules, on the stack. If a fleet decides it, the struct key_ask and what it points to are in the
@@ -79,8 +79,8 @@ int key_ask(struct key_ask *k, int verb, uint64_t cost, uint64_t time_ns, key_st
 
 /* Sets k->answer to what the limit has said. */
 void key_answer(const struct key_ask *k, const struct weir_answer *said);
-/* After that, unless it was a peek: notes a denial, for the limit's ban, for the keys that are denied
- * most and for the log. */
+/* After that, unless it was a peek: notes a denial, for the limit's ban, for the keys that are
+ * denied most and for the log. */
 void key_note(const struct key_ask *k, const struct weir_answer *said);
 
 /* Returns the flags of a question: the limit in shadow mode counts its denials apart. */

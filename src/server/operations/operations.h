@@ -95,8 +95,8 @@ enum operation_extra { EXTRA_NONE, EXTRA_RESERVATION, EXTRA_BLOCKED };
 struct operation_row {
     const char *name; /* "check" */
     const char *summary;
-    unsigned members; /* ASK_BIT()s that it takes ... */
-    unsigned needed;  /* ... and must have */
+    unsigned members; /* ASK_BIT()s that it takes */
+    unsigned needed;  /* those of `members` that it must have */
     unsigned reach;   /* BY_... */
     enum role role;
     enum operation_extra extra;
@@ -120,14 +120,17 @@ enum operation operation_by_name(struct weir_text name);
 int operation_run(struct asker *asker, enum operation operation, const struct ask *ask,
                   struct answer *answer, struct weir_error *error);
 
-/* Returns how a request counts whose operation has ended, with an error (WEIR_E...) or an answer. */
+/* Returns how a request counts whose operation ended with an error (WEIR_E...) or an answer. */
 static inline enum request_result operation_result(enum operation operation, int error,
                                                    const struct answer *answer)
 {
-    return error != 0                           ? REQUEST_ERROR
-           : !operation_rows[operation].decides ? REQUEST_OTHER
-           : answer->verdict == WEIR_ALLOW      ? REQUEST_ALLOW
-                                                : REQUEST_DENY;
+    if (error != 0) {
+        return REQUEST_ERROR;
+    }
+    if (!operation_rows[operation].decides) {
+        return REQUEST_OTHER;
+    }
+    return answer->verdict == WEIR_ALLOW ? REQUEST_ALLOW : REQUEST_DENY;
 }
 
 #endif

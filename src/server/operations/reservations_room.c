@@ -23,7 +23,7 @@ static uint64_t most_of_limit(const struct room *room)
     return room->most - room->most / 4;
 }
 
-/* Takes places of all; returns how many were taken before, or UINT64_MAX if there are not enough. */
+/* Takes places. Returns how many were taken before, or UINT64_MAX if there are not enough. */
 static uint64_t take_of_all(struct room *room, uint32_t places)
 {
     uint64_t seen;

@@ -8,7 +8,8 @@
  * R2  Those of one limit have at most three quarters of them.
  * R3  While more than half of them are taken, a client that has some may have no more than a
  *     sixteenth of those that are free (for the limit, if that is less). So one client gets at most
- *     half of the room, and about 170 clients are needed to take all of it. A gateway is one client.
+ *     half of the room, and about 170 clients are needed to take all of it. A
+ *     gateway is one client.
  */
 #ifndef WEIR_SERVER_OPERATIONS_RESERVATIONS_ROOM_H
 #define WEIR_SERVER_OPERATIONS_RESERVATIONS_ROOM_H

@@ -1,11 +1,11 @@
 /*
- * The reservations that are open, in short lists of 64 shards. Each shard has a lock of its own; bits
- * of an entry's id choose its shard and its list. Ids are random, so clients cannot choose a shard or
- * a list.
+ * The reservations that are open, in short lists of 64 shards. Each shard has a lock of its own;
+ * bits of an entry's id choose its shard and its list. Ids are random, so clients cannot choose a
+ * shard or a list.
  *
  * The thread that takes an entry off its list owns it. Settling therefore happens outside the lock,
- * and a second thread that looks for the entry finds nothing. Room for an entry is taken before it is
- * made (reservations_room.h), so its bounds are exact whatever the shards hold.
+ * and a second thread that looks for the entry finds nothing. Room for an entry is taken before it
+ * is made (reservations_room.h), so its bounds are exact whatever the shards hold.
  *
  * There is no timer for expired entries: each new entry removes the expired ones of its own list,
  * and when there is no room, a shard that may hold expired entries is cleaned.

@@ -232,8 +232,8 @@ struct rls_call {
     char peer[ADDRESS_MAX]; /* of an admin */
 };
 
-/* Limits share this many places for log lines, so that a client which calls for one limit seldom hides
- * the lines of another; and all of them together write at most so many lines a second. */
+/* Limits share this many places for log lines, so that a client which calls for one limit seldom
+ * hides the lines of another; and all of them together write at most so many lines a second. */
 #define WITHHELD_LINES 64
 
 static void tell_withheld(const struct call_part *part)
@@ -351,8 +351,8 @@ int rls_run(struct asker *asker, struct pending *p, const struct rls_ask *ask,
 
 /* ---- telling ---- */
 
-/* Returns the time until the reset. An answer tells 0 of a key that owes nothing; Envoy expects the end
- * of the window then, too. */
+/* Returns the time until the reset. An answer tells 0 of a key that owes nothing; Envoy expects the
+ * end of the window then, too. */
 static uint64_t reset_ns(const struct call_status *s, uint64_t now_ns)
 {
     return s->reset_after_ns > 0 ? s->reset_after_ns

@@ -56,8 +56,8 @@ struct rls_ask {
 
 /*
  * Decides a call. `p` is the thread's spare object (awaited_spare()), in whose memory *ask may be;
- * the struct call is put there too. Returns 0, ANSWER_LATER (asker->pending is p, and awaited_of(p)->call will be
- * answered), or WEIR_E... with the reason in *error.
+ * the struct call is put there too. Returns 0, ANSWER_LATER (asker->pending is p, and
+ * awaited_of(p)->call will be answered), or WEIR_E... with the reason in *error.
  */
 int rls_run(struct asker *asker, struct pending *p, const struct rls_ask *ask,
             struct weir_error *error);
@@ -74,8 +74,8 @@ static inline bool rls_is_bad(int e)
     return e != 0 && answer_error(e)->status == 400;
 }
 
-/* What is told as dynamic metadata, by members that are true: the flags of the answer, then those of
- * call.oddities. Bit i of rls_flags() has the name rls_flag_name(i). */
+/* What is told as dynamic metadata, by members that are true: the flags of the answer, then those
+ * of call.oddities. Bit i of rls_flags() has the name rls_flag_name(i). */
 #define RLS_FLAGS (ANSWER_FLAGS + 2)
 unsigned rls_flags(const struct call *call);
 const char *rls_flag_name(unsigned i);

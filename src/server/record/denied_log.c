@@ -105,8 +105,8 @@ static struct lines *add(struct denied_log *log, size_t list, const char *limit)
     return l;
 }
 
-/* Takes one of the lines of the period, if one is left. Times of threads differ by a little, so only
- * a whole period, in either direction, begins a new one. */
+/* Takes one of the lines of the period, if one is left. Times of threads differ by a little, so
+ * only a whole period, in either direction, begins a new one. */
 static bool take_line(struct lines *l, const struct weir_rules_denial *d, uint64_t *left_out)
 {
     (void)pthread_mutex_lock(&l->lock);

@@ -1,7 +1,8 @@
 /*
  * The history that operators' pages show, of the last 15 minutes: a sample for each second, and the
- * events of the server, such as a reload. Both are kept as the JSON text that is sent, so that a sample is composed once,
- * however many pages are open (docs/explanation/decisions/053-samples-are-kept-as-text.md).
+ * events of the server, such as a reload. Both are kept as the JSON text that is sent, so that a
+ * sample is composed once, however many pages are open
+ * (docs/explanation/decisions/053-samples-are-kept-as-text.md).
  *
  * Samples belong to the operators' thread. Any thread may note an event; a lock guards them.
  */

@@ -61,8 +61,8 @@ static unsigned set_of(uint64_t id)
 
 /* ---- counting ---- */
 
-/* Hashes a limit's name, a key and a reason; never 0. Operators choose the names, so a plain hash is
- * enough for them; clients choose the keys, so theirs is keyed. */
+/* Hashes a limit's name, a key and a reason; never 0. Operators choose the names, so a plain hash
+ * is enough for them; clients choose the keys, so theirs is keyed. */
 static uint64_t id_of(const struct top *t, const char *limit, size_t limit_len, const void *key,
                       size_t key_len, unsigned reason)
 {

@@ -4,24 +4,25 @@
  * turn has counted (top_panes.h). So a thread never waits, and nothing is counted for ever.
  *
  * The sketch is Space-Saving (Metwally, Agrawal and El Abbadi 2005): a fixed number of rows is
- * counted. A row is a limit, a key and a reason. A row that is not among them takes the place of the
- * one with the lowest count, and counts on from there; that count is its error. So for every row that
- * is kept, count - error <= the truth <= count. Here a sketch is made of TOP_SETS small ones (sets),
- * and the hash of a row chooses the set that counts it. The lowest of eight counts is found in one
- * cache line; a heap over all rows took five times as long. If a set has seen N denials, every row
- * with more than N / TOP_WAYS of them is kept. The hash is keyed, so clients cannot choose the set.
+ * counted. A row is a limit, a key and a reason. A row that is not among them takes the place of
+ * the one with the lowest count, and counts on from there; that count is its error. So for every
+ * row that is kept, count - error <= the truth <= count. Here a sketch is made of TOP_SETS small
+ * ones (sets), and the hash of a row chooses the set that counts it. The lowest of eight counts is
+ * found in one cache line; a heap over all rows took five times as long. If a set has seen N
+ * denials, every row with more than N / TOP_WAYS of them is kept. The hash is keyed, so clients
+ * cannot choose the set.
  *
  * One thread writes a sketch, and the operators' thread may read it at the same time. Counts are
- * single words. Each place has a number, which is odd while the place changes its row. A reader that
- * finds it odd, or changed after reading, reads again (G1). The words of a place are stored with
- * release and read with acquire: a reader that has read a new word also sees the number that was
- * stored before it (G2).
+ * single words. Each place has a number, which is odd while the place changes its row. A reader
+ * that finds it odd, or changed after reading, reads again (G1). The words of a place are stored
+ * with release and read with acquire: a reader that has read a new word also sees the number that
+ * was stored before it (G2).
  *
  * A thread has two sketches, one for turns with an even number and one for the odd ones. What a set
  * has counted is of the turn whose number stands in it; a denial in another turn empties the set
- * first, and stores the number of the turn last, with release (G3). So a reader that finds the number
- * of a turn, with acquire, finds nothing older. The operators' thread alone begins turns and reads,
- * and it reads only the present turn and the one before it, whose sketches no thread empties
+ * first, and stores the number of the turn last, with release (G3). So a reader that finds the
+ * number of a turn, with acquire, finds nothing older. The operators' thread alone begins turns and
+ * reads, and it reads only the present turn and the one before it, whose sketches no thread empties
  * meanwhile. A thread that was interrupted between reading the number of the turn and counting may
  * count into the turn before; if that takes until the turn after the next one, one denial is lost.
  */

@@ -4,19 +4,20 @@
  * The past is kept in panes: what all threads have counted (top_denied.h) in ten seconds, and, once
  * that is more than a minute ago, in thirty. A list adds up the panes of the time that it is for.
  * A pane has as many rows as a sketch of one thread. Two panes are added by adding up the counts of
- * each row, where a row that a pane does not have counts as the `lost` of its set; then the rows with
- * the highest counts stay, and the highest one that goes becomes the `lost` of the sum. This is how
- * summaries of this kind are merged without a loss (Agarwal, Cormode, Huang, Phillips, Wei and Yi,
- * "Mergeable summaries", 2012):
+ * each row, where a row that a pane does not have counts as the `lost` of its set; then the rows
+ * with the highest counts stay, and the highest one that goes becomes the `lost` of the sum. This
+ * is how summaries of this kind are merged without a loss (Agarwal, Cormode, Huang, Phillips, Wei
+ * and Yi, "Mergeable summaries", 2012):
  *
  * E1  low <= the truth <= high, for every row that is told, and high - low <= lost.
  * E2  A row that is not told was denied at most `lost` times.
  * E3  lost <= N / TOP_WAYS, if the set of the row has seen N denials in the time of the list.
  *
- * E3 holds for every thread's sketch, because its lowest count is at most an eighth of all. Call the
- * part of `high` that is above `lost` the surplus of a row. Then (all surpluses) + TOP_WAYS * lost <= N
- * holds for a sketch. Adding two of them adds up surpluses and `lost`, and both N. Cutting to TOP_WAYS
- * rows lowers at least TOP_WAYS + 1 surpluses by what is added to `lost`, so the sum does not rise.
+ * E3 holds for every thread's sketch, because its lowest count is at most an eighth of all. Call
+ * the part of `high` that is above `lost` the surplus of a row. Then (all surpluses) + TOP_WAYS *
+ * lost <= N holds for a sketch. Adding two of them adds up surpluses and `lost`, and both N.
+ * Cutting to TOP_WAYS rows lowers at least TOP_WAYS + 1 surpluses by what is added to `lost`, so
+ * the sum does not rise.
  *
  * All functions but the making of sketches belong to one thread, the operators'.
  */
@@ -25,13 +26,13 @@
 
 #include "server/record/top_denied.h"
 
-/* Most that all of this takes, with the sketches of TOP_THREADS threads and with the reasons of limits
- * (limit_reasons.h). It is part of server.memory, whatever the number of threads. */
+/* Most that all of this takes, with the sketches of TOP_THREADS threads and with the reasons of
+ * limits (limit_reasons.h). It is part of server.memory, whatever the number of threads. */
 #define TOP_BYTES 8000000
 #define TOP_THREADS 65
 
-#define TOP_TURN_S 10  /* seconds of a pane ... */
-#define TOP_JOINED 3   /* ... and how many of them become one, when they are old */
+#define TOP_TURN_S 10  /* seconds of a pane */
+#define TOP_JOINED 3   /* how many panes become one when they are old */
 #define TOP_RECENT 8   /* panes of the last minute, and those that will be joined next */
 #define TOP_OLD 28     /* joined ones: with those of the last minute at least 15 minutes */
 #define TOP_MINUTES 15 /* the longest time of a list */

@@ -263,7 +263,8 @@ static unsigned read_ahead(const struct worker *w, struct weir_text input,
     unsigned n = 0;
     bounds.inline_commands = w->server->options.inline_commands;
     for (; n < AHEAD && input.len > 0; n++) {
-        if (n > 0 && worker_is_stale(w, input.at)) { /* refuse_stale() looks at it */
+        if (n > 0 &&
+            worker_is_stale(w, input.at)) { /* leave it to refuse_stale() in the next turn */
             break;
         }
         *got = resp_parse(input, &bounds, request, complaint);

@@ -95,8 +95,8 @@ bool resp_check(struct command *c, const struct command_row *row);
 
 /* ---- MULTI (resp_multi.c) ---- */
 
-/* Answers a command after MULTI: checks and queues it, or runs it if it is not queued. `row` is NULL
- * if it is unknown. */
+/* Answers a command after MULTI: checks and queues it, or runs it if it is not queued. `row` is
+ * NULL if it is unknown. */
 void resp_queue_command(struct command *c, const struct command_row *row);
 void resp_drop_queue(struct connection *c); /* ends MULTI */
 
@@ -143,8 +143,8 @@ bool resp_takes(const struct command_row *row, unsigned argc);
 const struct command_row *resp_find_command(struct weir_text name);
 
 /*
- * Begins to fetch the memory that a CL.THROTTLE, which is to be run soon, will need. Returns true if
- * it has hashed the key for that; the caller passes *key to the command. (resp_throttle.c)
+ * Begins to fetch the memory that a CL.THROTTLE, which is to be run soon, will need. Returns true
+ * if it has hashed the key for that; the caller passes *key to the command. (resp_throttle.c)
  */
 bool resp_look_ahead(const struct server *server, unsigned argc, const struct weir_text *argv,
                      struct weir_key *key);

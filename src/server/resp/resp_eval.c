@@ -4,8 +4,8 @@
  *
  *     return redis.call('CL.THROTTLE', KEYS[1], ARGV[1], 30, "60")
  *
- * Arguments are KEYS[n], ARGV[n], strings without escapes, and whole numbers. Spaces may be anywhere
- * between the words, and a semicolon at the end.
+ * Arguments are KEYS[n], ARGV[n], strings without escapes, and whole numbers. Spaces may be
+ * anywhere between the words, and a semicolon at the end.
  */
 #include "server/resp/resp_commands.h"
 
@@ -49,7 +49,7 @@ static bool take(struct eval_script *s, const char *word)
     return true;
 }
 
-/* Takes the digits that come next, which have no leading zero. False: there are none, or too many. */
+/* Takes the digits that come next, without a leading zero. False: there are none, or too many. */
 static bool take_digits(struct eval_script *s, struct weir_text *digits)
 {
     size_t n = 0;

@@ -300,15 +300,23 @@ static const struct command_row cell_commands[] = {
 
 struct command_row resp_operation_commands[OPERATIONS + CELL_COMMANDS + 1];
 
+/* Returns the operands of the command, for its summary. */
+static const char *operands_of(unsigned members)
+{
+    if ((members & ASK_BIT(ASK_ACTUAL)) != 0) {
+        return "reservation actual";
+    }
+    if ((members & ASK_BIT(ASK_RESERVATION)) != 0) {
+        return "reservation";
+    }
+    return (members & ASK_BIT(ASK_LIMIT)) != 0 ? "limit key ..." : "attribute value ...";
+}
+
 /* Writes "limit key ... UNITS n [TIER t]: gives units back". */
 static void make_summary(const struct operation_row *row, char text[SUMMARY_BYTES])
 {
     unsigned m = row->members;
-    const char *operands = (m & ASK_BIT(ASK_ACTUAL)) != 0        ? "reservation actual"
-                           : (m & ASK_BIT(ASK_RESERVATION)) != 0 ? "reservation"
-                           : (m & ASK_BIT(ASK_LIMIT)) != 0       ? "limit key ..."
-                                                                 : "attribute value ...";
-    int n = snprintf(text, SUMMARY_BYTES, "%s", operands);
+    int n = snprintf(text, SUMMARY_BYTES, "%s", operands_of(m));
     for (const struct option *o = options; o < options + OPTIONS; o++) {
         if (has(m, o)) {
             n += snprintf(text + n, SUMMARY_BYTES - (size_t)n,

@@ -1,5 +1,5 @@
-/* CL.THROTTLE, as redis-cell has it: the numbers of the limit come with each call; and DEL, by which
- * its users reset a key. */
+/* CL.THROTTLE, as redis-cell has it: the numbers of the limit come with each call; and DEL, by
+ * which its users reset a key. */
 #include "rules/file/adhoc.h"
 #include "server/operations/throttle_ask.h"
 #include "server/operations/awaited.h"

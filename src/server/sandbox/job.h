@@ -3,11 +3,11 @@
  * thread answers others meanwhile, and its reply keeps its place by a struct pending.
  *
  * J1  A job has copies of what it needs of its request: the connection may close while it runs.
- * J2  On the pool's thread a job touches only itself, its sandbox (which no other job has then), and
- *     what any thread may use: the server's options, and functions of weir_rules.h.
+ * J2  On the pool's thread a job touches only itself, its sandbox (which no other job has then),
+ *     and what any thread may use: the server's options, and functions of weir_rules.h.
  * J3  `ended` runs on the operators' thread, also if the connection has closed.
- * J4  Jobs of the demo run one after another, so they take at most one thread of the pool. One waits
- *     for each busy sandbox of the demo at most, so their list is as short as its places.
+ * J4  Jobs of the demo run one after another, so they take at most one thread of the pool. One
+ *     waits for each busy sandbox of the demo at most, so their list is as short as its places.
  */
 #ifndef WEIR_SERVER_SANDBOX_JOB_H
 #define WEIR_SERVER_SANDBOX_JOB_H
@@ -35,14 +35,14 @@ struct job {
     bool from_file;                 /* of a check: of the files on disk, not of the body */
     bool failed;                    /* its sandbox must go */
     uint64_t until_ns;              /* of a step: when it has taken too long */
-    int status;                     /* of the reply ... */
-    const char *type;               /* ... its type, NULL if it has no body ... */
-    struct buffer reply;            /* ... and the body */
+    int status;                     /* of the reply */
+    const char *type;               /* of the reply's body; NULL: there is none */
+    struct buffer reply;            /* the body */
 };
 
 /*
- * Lets a job run that has the members `run`, `ended`, `sandbox` and `from_file` of *like, and a copy
- * of the request's body. Returns false after a reply (503: too many jobs, 500: no memory).
+ * Lets a job run that has the members `run`, `ended`, `sandbox` and `from_file` of *like, and a
+ * copy of the request's body. Returns false after a reply (503: too many jobs, 500: no memory).
  */
 bool job_start(struct exchange *x, const struct job *like);
 

@@ -1,4 +1,5 @@
 /* Makes a sandbox from the rules that a request brings, or from those of a scenario. */
+#include "base/algorithms.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "rules/live/live.h"
@@ -44,14 +45,14 @@ static json_t *number_or_null(bool known, uint64_t number)
 static int add_limit(void *arg, const struct weir_rules_limit *limit)
 {
     bool rated = limit->count != WEIR_UNLIMITED;
-    bool token = limit->algorithm == WEIR_TOKEN_BUCKET;
-    bool leaky = limit->algorithm == WEIR_LEAKY_BUCKET;
+    bool burst = algorithm_has(limit->algorithm, HAS_BURST);
+    bool queue = algorithm_has(limit->algorithm, HAS_QUEUE);
     json_t *one = json_pack("{s:s, s:s, s:s, s:s?, s:o, s:o, s:o, s:o}", "name", limit->name,
                             "tier", limit->tier, "algorithm", weir_algorithm_name(limit->algorithm),
                             "rate", limit->rate, "count", number_or_null(rated, limit->count),
                             "period_ms", number_or_null(rated, limit->period_ns / WEIR_MILLISECOND),
-                            "burst", number_or_null(rated && token, limit->burst), "queue",
-                            number_or_null(rated && leaky, limit->burst));
+                            "burst", number_or_null(rated && burst, limit->burst), "queue",
+                            number_or_null(rated && queue, limit->burst));
     return json_array_append_new(arg, one) == 0 ? 0 : WEIR_ENOMEM;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Sandboxes: rules that an operator tries out, beside those in use. Each has rules, tables and a time
- * of its own, which only its steps move on; it has no store, no files and no state.
+ * Sandboxes: rules that an operator tries out, beside those in use. Each has rules, tables and a
+ * time of its own, which only its steps move on; it has no store, no files and no state.
  *
  *   POST   /v1/sandbox       {"rules":"YAML"}: makes one (sandbox_create.c)
  *   POST   /v1/sandbox/ID    {"asks":[...]}: one step (sandbox_step.c)
@@ -14,8 +14,8 @@
  *   POST   /v1/demo/ID       one step, without explanations and header fields
  *   DELETE /v1/demo/ID
  *
- * S1  The table of sandboxes belongs to the operators' thread. A sandbox is `busy` while a job makes
- *     it or takes a step; the job has its rules and its time then. Another step gets 409.
+ * S1  The table of sandboxes belongs to the operators' thread. A sandbox is `busy` while a job
+ *     makes it or takes a step; the job has its rules and its time then. Another step gets 409.
  * S2  A busy sandbox is not freed: DELETE and the end of its idle life mark it, and the job's end
  *     frees it.
  * S3  Bounds: SANDBOXES_MAX sandboxes, each within CONFIG_SANDBOX_BYTES (rules/file/config.h);
@@ -46,8 +46,8 @@ enum sandbox_pool { POOL_OPERATORS, POOL_DEMO, POOLS };
 
 struct sandbox {
     enum sandbox_pool pool;
-    struct address owner; /* of the demo: its client ... */
-    const char *scenario; /* ... and its rules */
+    struct address owner; /* demo: the client */
+    const char *scenario; /* demo: the name of its rules */
     bool used;            /* this place of the table is taken */
     bool busy;            /* S1 */
     bool doomed;          /* S2 */

@@ -34,7 +34,7 @@ static const struct scenario {
                 AT(fixed_window, "") AT(sliding_window, "") AT(sliding_log, "")},
 };
 
-/* Returns the rules of the scenario that the body names; NULL, with the reason, if there is none. */
+/* Returns the rules of the scenario that the body names, or NULL with the reason. */
 static const char *find_rules(struct weir_text body, struct weir_error *error)
 {
     struct arena arena = ARENA_INIT;

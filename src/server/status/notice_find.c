@@ -105,8 +105,8 @@ static bool find_degraded(struct notice_view *v)
 
 /* ---- tables ---- */
 
-/* The limits of `troubles` are those of the numbers, in the same order. A limit in shadow mode denies
- * no new key, nor does it matter that it lets one pass. */
+/* The limits of `troubles` are those of the numbers, in the same order. A limit in shadow mode
+ * denies no new key, nor does it matter that it lets one pass. */
 static bool find_table_full(struct notice_view *v)
 {
     const struct troubles *t = v->troubles;

@@ -1,8 +1,9 @@
 /*
  * Notices: what operators must know at once, such as a store that is away, as rows (notices.def),
- * and which of them there are now. The operators' thread looks about once a second, and whenever it is
- * asked for the status. Any thread may read the result. A server without a listener for operators
- * does not look: reading the numbers waits for reloads, for which threads of clients must not wait.
+ * and which of them there are now. The operators' thread looks about once a second, and
+ * whenever it is asked for the status. Any thread may read the result. A server without a
+ * listener for operators does not look: reading the numbers waits for reloads, for which
+ * threads of clients must not wait.
  */
 #ifndef WEIR_SERVER_STATUS_NOTICES_H
 #define WEIR_SERVER_STATUS_NOTICES_H
@@ -56,8 +57,8 @@ void notices_look(const struct server *server, uint64_t now_ns);
 
 /*
  * Returns the notices in the order of the rows, for a role: an array of {"name","severity",
- * "title","since_ms" (null: it does not matter),"text","why" (null: not known, or not for the role),
- * "act"}. NULL: out of memory.
+ * "title","since_ms" (null: it does not matter),"text","why" (null: not known, or not for the
+ * role), "act"}. NULL: out of memory.
  */
 json_t *notices_json(struct notices *c, enum role role);
 

@@ -1,8 +1,8 @@
 /*
  * Which limits had no room for new keys lately, and which were decided without the store. The
- * counters of a limit only rise, so a trouble is found by comparing them with those of the last look.
- * It counts as present for TROUBLE_NS after the counter has risen: a notice that came and went
- * with each second would be of no use to operators.
+ * counters of a limit only rise, so a trouble is found by comparing them with those of the last
+ * look. It counts as present for TROUBLE_NS after the counter has risen: a notice that came and
+ * went with each second would be of no use to operators.
  */
 #ifndef WEIR_SERVER_STATUS_TROUBLES_H
 #define WEIR_SERVER_STATUS_TROUBLES_H
@@ -42,8 +42,8 @@ struct troubles {
 };
 
 /*
- * Compares the counters with those of the last look. A limit that had another place in the rules then
- * begins anew: its earlier counts are not known. So do all of them without memory.
+ * Compares the counters with those of the last look. A limit that had another place in the rules
+ * then begins anew: its earlier counts are not known. So do all of them without memory.
  */
 void troubles_look(struct troubles *t, const struct numbers *n, uint64_t now_ns);
 

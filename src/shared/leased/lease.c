@@ -186,8 +186,8 @@ static void end_lease(struct lease *e)
     e->renew_ns = UINT64_MAX;
 }
 
-/* key_look_fn: looks after a lease (L5). A key of which nothing is outstanding has no lease any more
- * if it was not asked for during LEASE_LIFE_NS, or if leases are stopped. */
+/* key_look_fn: looks after a lease (L5). A key of which nothing is outstanding has no lease any
+ * more if it was not asked for during LEASE_LIFE_NS, or if leases are stopped. */
 static bool look_after(struct node_keys *keys, struct key_stripe *s, struct key_part *part,
                        uint64_t now_ns, void *call)
 {
@@ -209,7 +209,7 @@ static bool look_after(struct node_keys *keys, struct key_stripe *s, struct key_
         return false; /* its units are spent until they expire, and cannot be settled (L2) */
     }
     bool idle = idle_ns >= e->life_ns / 2 || (now_ns >= e->renew_ns && idle_ns >= e->life_ns / 4);
-    if (idle && e->left == 0 && lease_params(e)->algorithm == WEIR_FIXED_WINDOW) {
+    if (idle && e->left == 0 && algorithm_has(lease_params(e)->algorithm, IS_FIXED_WINDOW)) {
         end_lease(e); /* the window has counted the units; whether they were spent is no matter */
         return false;
     }

@@ -68,21 +68,21 @@ struct lease_call {
     struct store_limit *limit; /* held until lease_reply() or lease_lost() */
     struct store_key key;      /* in the store */
     struct hash hash;          /* node_key_hash() of the key */
-    uint64_t id;               /* of the key's call; 0: it neither settles nor takes a lease */
+    uint64_t id; /* number of the call for this key; 0: it neither settles nor takes a lease */
     uint64_t made_ns;
     uint64_t cost;  /* of the question that waits for the call; 0: none does */
     uint64_t want;  /* units that the node wants to hold afterwards */
     uint64_t lease; /* the store's mark of the key's lease that is settled; 0: none */
-    uint64_t held;  /* units of that lease, all of which are settled by this call: */
-    uint64_t back;  /* ... these come back unused, */
-    uint64_t keep;  /* ... these go on under the new lease; the rest is spent */
+    uint64_t held;  /* units of that lease, all of which this call settles */
+    uint64_t back;  /* units of `held` that come back unused */
+    uint64_t keep;  /* units of `held` that go on under the new lease; the rest is spent */
     bool drop;      /* the returned units may not be spent here, even if the call cannot be sent */
 };
 
 enum { LEASE_ANSWERED = 1, LEASE_SEND = 2, LEASE_WAIT = 4, LEASE_DUE = 8 };
 
-/* How a question is asked. LEASE_HERE: no call is made (`call` may be NULL), and the question counts
- * only if it is answered here. LEASE_AGAIN: it has waited, and was counted before. */
+/* How a question is asked. LEASE_HERE: no call is made (`call` may be NULL), and the question
+ * counts only if it is answered here. LEASE_AGAIN: it has waited, and was counted before. */
 enum lease_how { LEASE_ASK, LEASE_HERE, LEASE_AGAIN };
 
 /*
@@ -104,8 +104,8 @@ unsigned lease_ask(struct node_keys *keys, const struct remote_part *of, enum le
  * cannot wait: it settles nothing and takes no lease. lease_ask() has set call->hash. */
 void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_call *call);
 
-/* Gives back the cost, which was taken here and not used (several limits). Returns false if the lease
- * that they came from is gone; an UNDO in the store may then give them back. */
+/* Gives back the cost, which was taken here and not used (several limits). Returns false if the
+ * lease that they came from is gone; an UNDO in the store may then give them back. */
 bool lease_refund(struct node_keys *keys, const struct remote_part *of, uint64_t now_ns);
 
 /* The script and the arguments of a call, for client_call(). */

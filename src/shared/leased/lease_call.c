@@ -44,7 +44,7 @@ void lease_alone(const struct remote_part *of, uint64_t now_ns, struct lease_cal
 
 const struct script *lease_script(const struct scripts *s, const struct lease_call *call)
 {
-    bool bucket = store_limit_numbers(call->limit)->params.algorithm == WEIR_TOKEN_BUCKET;
+    bool bucket = algorithm_has(store_limit_numbers(call->limit)->params.algorithm, IS_BUCKET);
     return &s->row[bucket ? SCRIPT_LEASED_BUCKET : SCRIPT_LEASED_WINDOW];
 }
 

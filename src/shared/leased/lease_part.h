@@ -17,18 +17,18 @@
 struct lease {
     struct key_part part;
     uint64_t left; /* units that may be spent while now < expires_ns */
-    uint64_t held; /* units to be settled, including `left`, ... */
-    uint64_t mark; /* ... under this mark; 0: nothing is to be settled, or the mark is not known */
+    uint64_t held; /* units to be settled, including `left` */
+    uint64_t mark; /* the mark of `held`; 0: nothing is to be settled, or the mark is not known */
     uint64_t expires_ns;  /* when it ends here (L1) */
     uint64_t over_ns;     /* when it is over at the store, too */
     uint64_t life_ns;     /* life by which use, demand and idleness are measured */
     uint64_t flight;      /* id of the call that is out; 0: none */
-    bool brings;          /* ... and that call may bring units */
+    bool brings;          /* the call that is out may bring units */
     bool drop;            /* the units are to be returned, and not to be spent */
-    uint64_t renew_below; /* the lease is renewed when less than this is left, ... */
-    uint64_t renew_ns;    /* ... or at this time */
-    uint64_t asked;       /* units asked for since ... */
-    uint64_t since_ns;    /* ... this time */
+    uint64_t renew_below; /* the lease is renewed when less than this is left */
+    uint64_t renew_ns;    /* the lease is renewed at this time at the latest */
+    uint64_t asked;       /* units asked for since `since_ns` */
+    uint64_t since_ns;    /* when counting `asked` began */
     uint64_t demand;      /* units in a quarter of a life, as last measured */
     uint64_t size;        /* units that were wanted for the last lease */
 };

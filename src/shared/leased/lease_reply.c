@@ -60,7 +60,7 @@ static void note_answer(struct node_key *k, const struct lease_call *call,
 static void begin(struct lease *e, const struct lease_call *call, uint64_t life_us)
 {
     uint64_t life_ns = life_us * WEIR_MICROSECOND;
-    bool ends_with_window = lease_params(e)->algorithm == WEIR_FIXED_WINDOW;
+    bool ends_with_window = algorithm_has(lease_params(e)->algorithm, IS_FIXED_WINDOW);
     e->expires_ns = call->made_ns + life_ns - life_ns / DRIFT_PART;
     e->over_ns = call->made_ns + life_ns;
     e->life_ns = min_u64(life_ns, LEASE_LIFE_NS);

@@ -4,8 +4,8 @@
 enum {
     HORIZON = 4,    /* a lease is for 1/HORIZON of a life */
     QUESTIONS = 4,  /* least questions expected of a lease; otherwise each goes to the store */
-    FIRST = 32,     /* a first lease is for at most this many questions, ... */
-    GROWTH = 8,     /* ... and the next for at most this many times the last one */
+    FIRST = 32,     /* questions that a first lease is for at most */
+    GROWTH = 8,     /* most by which a lease is larger than the one before */
     SHARE = 4,      /* all leases hold at most 1/SHARE of a bucket: lua/leased_bucket.lua */
     SHARE_LEAST = 8 /* least units of a node's share that are worth a lease */
 };
@@ -18,7 +18,7 @@ enum {
 /* Returns the time in which an empty bucket fills, or the length of a window, in us. */
 static uint64_t span_us(const struct store_params *p)
 {
-    if (p->algorithm == WEIR_FIXED_WINDOW) {
+    if (algorithm_has(p->algorithm, IS_FIXED_WINDOW)) {
         return p->a;
     }
     return p->a * p->quota + mul_div(p->b, p->quota, STORE_PARTS);

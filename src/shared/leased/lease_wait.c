@@ -5,8 +5,8 @@
 #include "base/maths.h"
 
 #define TOOK_PART 8                        /* took_ns decays by 1/TOOK_PART with each call */
-#define LATE 8                             /* a call is late after this many times took_ns, ... */
-#define LATE_LEAST (10 * WEIR_MILLISECOND) /* ... but not before this: a process may pause */
+#define LATE 8                             /* a call is late after this many times took_ns */
+#define LATE_LEAST (10 * WEIR_MILLISECOND) /* and not earlier: a process may pause */
 #define ROUNDS 3 /* times took_ns: the call that is out, a call of its own, and a reserve */
 
 void lease_waits_init(struct lease_waits *w, struct node_keys *keys, lease_send_fn send, void *arg)

@@ -86,9 +86,9 @@ void lease_flight_begin(struct lease_waits *w, struct lease_flight *f, struct le
 
 /*
  * Ends a call after lease_reply() (`replied`), lease_lost() or lease_unsent() was called for it.
- * The caller ends the call's own question. Questions that waited and have ended too, LEASE_DECIDED
- * or LEASE_FAILED, are put at the end of `ended`: all are decided before the first is told so and
- * may ask something new.
+ * The caller ends the call's own question. Appends the waiting questions that are now decided
+ * (LEASE_DECIDED) or failed (LEASE_FAILED) to `ended`. Decides all of them before the caller calls
+ * any callback, because a callback may ask again.
  */
 void lease_flight_end(struct lease_waits *w, struct lease_flight *f, bool replied, uint64_t now_ns,
                       struct list *ended);

@@ -40,8 +40,8 @@ static void send_apart(const struct sync_sent *x, uint64_t now_ns)
     }
 }
 
-/* The memory of the store is nearly full, and it has no room for keys that it does not have (C7). Those
- * exchanges are lost; the others are sent again. */
+/* The memory of the store is nearly full, and it has no room for keys that it does not have (C7).
+ * Those exchanges are lost; the others are sent again. */
 static void send_present(struct sync_sent *x, uint64_t absent, uint64_t now_ns)
 {
     unsigned n = 0;

@@ -82,8 +82,8 @@ struct sync_call {
      * by themselves, in us. */
     int64_t window;
     int64_t extra; /* windows: units of the window before */
-    bool set_back; /* buckets: the last reply showed that the store's clock was set back, ... */
-    uint64_t owed; /* ... and the key then owed this beyond quota and max_debt */
+    bool set_back; /* buckets: the last reply showed that the store's clock was set back */
+    uint64_t owed; /* what the key owed then beyond quota and max_debt */
 };
 
 enum {

@@ -8,7 +8,7 @@
 /* Returns the units that `times` times the limit's rate offers within `us`. */
 static u128 offered(const struct store_params *p, u128 us, uint64_t times)
 {
-    if (p->algorithm == WEIR_TOKEN_BUCKET) {
+    if (algorithm_has(p->algorithm, IS_BUCKET)) {
         u128 unit = (u128)p->a * STORE_PARTS + p->b;
         return us * times * STORE_PARTS / unit;
     }
@@ -37,7 +37,7 @@ bool sync_is_loose(const struct store_params *params, uint64_t nodes, uint64_t s
 
 uint64_t sync_beyond(const struct store_limit *limit, const struct store_params *p)
 {
-    if (store_limit_mode(limit) != REMOTE_SYNCED || p->algorithm != WEIR_TOKEN_BUCKET) {
+    if (store_limit_mode(limit) != REMOTE_SYNCED || !algorithm_has(p->algorithm, IS_BUCKET)) {
         return 0;
     }
     uint64_t nodes = max_u64(store_fleet_size(limit->shared), NODES_LEAST);

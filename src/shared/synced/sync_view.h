@@ -63,8 +63,8 @@ struct sync_view {
     uint64_t made_ns;
     uint64_t heard_ns; /* or when the view was made */
     uint64_t block_us;
-    bool set_back;      /* the last reply showed that the store's clock was set back, ... */
-    uint64_t owed;      /* ... and this was known to be owed then: sync_rows.h */
+    bool set_back;      /* the last reply showed that the store's clock was set back */
+    uint64_t owed;      /* what was known to be owed then (sync_rows.h) */
     i128 full_at;       /* buckets: until when the key leads by all that is known, in 1/128 ns */
     uint64_t offset_us; /* windows: when the first begins */
     int64_t window;

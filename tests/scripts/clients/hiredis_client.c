@@ -1,5 +1,5 @@
-/* Asks `weir serve` through hiredis: a transaction in a pipeline, its errors, EVAL and DEL. Built and
- * started by redis_clients.sh, with the port and the operators' secret as its arguments. */
+/* Asks `weir serve` through hiredis: a transaction in a pipeline, its errors, EVAL and DEL. Built
+ * and started by redis_clients.sh, with the port and the operators' secret as its arguments. */
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>

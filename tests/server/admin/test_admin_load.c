@@ -193,8 +193,8 @@ static void the_kill_switch_under_load_loses_no_answer(void **state)
     assert_int_equal(admin_number(&a, "allowed"), QUOTA);
 }
 
-/* Requires that `n` clients are counted in the end: the server counts a refused one until it has closed
- * its socket, which may take a moment. */
+/* Requires that `n` clients are counted in the end: the server counts a refused one until it has
+ * closed its socket, which may take a moment. */
 static void assert_connected(long long n)
 {
     ask("GET /v1/status", "", 200);

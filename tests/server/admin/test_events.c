@@ -148,7 +148,8 @@ static bool next_event(struct stream *s)
     return true;
 }
 
-/* Opens a stream; its next event comes after `hello` and `notices`, of which the latter is in s->data. */
+/* Opens a stream; its next event comes after `hello` and `notices`, of which the
+ * latter is in s->data. */
 static void open_stream_from(struct stream *s, unsigned from, const char *fields)
 {
     char head[1024];
@@ -438,7 +439,7 @@ static void an_address_that_has_all_streams_gives_some_up_for_others(void **stat
     await(&streams[0], "sample"); /* the oldest, but it has the secret: others went first */
     for (int i = 1; i <= SERVER_STREAMS / 4; i++) { /* of the same millisecond, any may be older */
         await(&streams[i], "dropped");
-        assert_non_null(strstr(string_of(&streams[i], "why"), "room for another address"));
+        assert_non_null(strstr(string_of(&streams[i], "why"), "another address needed room"));
     }
     await(&streams[SERVER_STREAMS - 1], "sample");
     await(&others[0], "sample");

@@ -1,4 +1,4 @@
-/* The page for browsers: its files, compressed or not, are served to every client until it is off. */
+/* The page for browsers: every client gets its files, compressed or not, until it is off. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

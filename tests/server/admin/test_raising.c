@@ -1,7 +1,7 @@
 /*
  * Which ways there are to raise what a key has left, and who may use them: every operation, every
- * command of RESP, every route, every method of gRPC and every command of `weir ctl` has a statement
- * here. A new one without a statement fails, and so does a statement that is not true.
+ * command of RESP, every route, every method of gRPC and every command of `weir ctl` has a
+ * statement here. A new one without a statement fails, and so does a statement that is not true.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -32,7 +32,7 @@ enum raises {
 
 static const enum raises of_operation[OPERATIONS] = {
     [OPERATION_CHECK] = NOTHING,    [OPERATION_PEEK] = NOTHING,     [OPERATION_ASK] = NOTHING,
-    [OPERATION_THROTTLE] = NOTHING, /* its rate is the caller's own; limits of rules are untouched */
+    [OPERATION_THROTTLE] = NOTHING, /* its rate is the caller's, not that of rules */
     [OPERATION_RESERVE] = NOTHING,  [OPERATION_SETTLE] = OWN,       [OPERATION_CANCEL] = OWN,
     [OPERATION_INSPECT] = NOTHING,  [OPERATION_REFUND] = ANYBODYS,  [OPERATION_PENALIZE] = NOTHING,
     [OPERATION_BLOCK] = NOTHING,    [OPERATION_UNBLOCK] = ANYBODYS, [OPERATION_RESET] = ANYBODYS};

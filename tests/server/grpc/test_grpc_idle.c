@@ -1,4 +1,5 @@
-/* Connections without calls: PINGs keep one open, and one that is silent for too long is told that it ends. */
+/* Connections without calls: PINGs keep one open, and one that is silent for too long is
+ * told that it ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

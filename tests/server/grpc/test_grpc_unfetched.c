@@ -1,6 +1,7 @@
 /*
- * Replies that a client's window does not let out are unsent bytes like others: they are bounded for the
- * client and the thread, they are fetched in time, and a request is freed when it is decided.
+ * Replies that a client's window does not let out are unsent bytes like others: they are
+ * bounded for the client and the thread, they are fetched in time, and a request is freed
+ * when it is decided.
  */
 // test-labels: notsan
 // test-timeout: 600

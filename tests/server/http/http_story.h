@@ -1,4 +1,4 @@
-/* What the tests of the HTTP listener share: a server in this process, its rules, and the last answer. */
+/* What tests of the HTTP listener share: a server in this process, its rules, the last answer. */
 #ifndef WEIR_TESTS_SERVER_HTTP_STORY_H
 #define WEIR_TESTS_SERVER_HTTP_STORY_H
 

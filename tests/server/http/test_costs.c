@@ -1,5 +1,5 @@
-/* Limits whose cost is an attribute: a key without a cost is refused in every protocol, because 1 is
- * not what the caller means; and attributes in JSON that are numbers. */
+/* Limits whose cost is an attribute: a key without a cost is refused in every protocol, because 1
+ * is not what the caller means; and attributes in JSON that are numbers. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

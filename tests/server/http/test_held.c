@@ -1,4 +1,4 @@
-/* Replies that /v1/auth holds back for the delay of a leaky bucket: pace, order, bounds, and ends. */
+/* Replies that /v1/auth holds back for the delay of a leaky bucket: pace, order, bounds, ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* The HTTP listener of a server in this process: answers, statuses, fields. Its connections: test_http_connections.c. */
+/* The HTTP listener of a server in this process: answers, statuses, fields. Its connections:
+ * test_http_connections.c. */
 #include <pthread.h>
 #include <unistd.h>
 

@@ -205,8 +205,9 @@ static void fields_that_describe_different_requests_are_refused(void **state)
     end();
 }
 
-/* ingress-nginx writes the client's Host into X-Original-URL as it is, and nginx lets a question mark
- * pass there: what follows is a query for those who read the whole, and the path for the application. */
+/* ingress-nginx writes the client's Host into X-Original-URL as it is, and nginx lets a
+ * question mark pass there: what follows is a query for those who read the whole, and the
+ * path for the application. */
 static void a_host_that_would_hide_the_path_is_refused(void **state)
 {
     static const char *const hosts[] = {"a.example?", "a.example?x=", "?", "a.example:80?", "a?b#"};

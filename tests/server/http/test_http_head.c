@@ -1,7 +1,7 @@
 /*
  * Work before thought: a request that leads nowhere, or that the client may not make, is refused at
- * the end of its head; a body is read once, however many pieces it comes in; JSON has a bound on its
- * values.
+ * the end of its head; a body is read once, however many pieces it comes in; JSON has a
+ * bound on its values.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>

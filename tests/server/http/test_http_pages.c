@@ -1,4 +1,4 @@
-/* A web page cannot ask in the name of the person whose browser shows it; programs and gateways can. */
+/* A web page cannot ask for the person whose browser shows it; programs and gateways can. */
 #include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>

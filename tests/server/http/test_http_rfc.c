@@ -1,4 +1,4 @@
-/* What RFC 9112 and RFC 8259 say of a request, byte by byte: what is answered and what is refused. */
+/* What RFC 9112 and RFC 8259 say of a request, byte by byte: which are answered or refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

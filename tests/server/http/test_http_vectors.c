@@ -1,6 +1,6 @@
 /*
- * The shared decision vectors, through HTTP: what the oracle says, in milliseconds rounded up in the
- * body and in seconds rounded up in the fields, with the status that goes with it.
+ * The shared decision vectors, through HTTP: what the oracle says, in milliseconds rounded up in
+ * the body and in seconds rounded up in the fields, with the status that goes with it.
  */
 #include <inttypes.h>
 #include <setjmp.h>

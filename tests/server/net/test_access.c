@@ -238,7 +238,8 @@ static void short_secrets_and_those_of_both_roles_are_warned_of(void **state)
                         "WEIR_ADMIN_SECRETS:2: a secret is short enough to be guessed: 15 bytes, "
                         "expected at least 16 bytes");
     assert_string_equal(all.text[1], "WEIR_CHECK_SECRETS:0: a secret is valid for both roles: "
-                                     "WEIR_ADMIN_SECRETS, expected different secrets");
+                                     "WEIR_ADMIN_SECRETS, expected different secrets, because "
+                                     "one for checks also gives the rights of an operator");
     assert_int_equal(access_reload(access, &error), 0); /* and again, when they are read again */
     assert_int_equal(all.count, 4);
     access_close(access);

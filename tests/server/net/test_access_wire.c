@@ -1,4 +1,4 @@
-/* Who may do what, over RESP and HTTP. Where a server listens without secrets: test_access_listen.c. */
+/* Who may do what, over RESP and HTTP. Listening without secrets: test_access_listen.c. */
 #include <unistd.h>
 
 #include "base/atomic.h"

@@ -312,8 +312,8 @@ static void a_thread_without_idle_connections_asks_another(void **state)
 
 #define UNREAD 3000 /* replies of a connection, more than the network can hold */
 
-/* Lets connections of different addresses ask for much and fetch nothing. Waits until all replies are
- * composed. */
+/* Lets connections of different addresses ask for much and fetch nothing. Waits until
+ * all replies are composed. */
 static void make_busy(unsigned count)
 {
     char one[64];

@@ -1,6 +1,6 @@
 /*
- * A server that cannot start, for want of memory or of files, whichever comes to be missing: it says
- * so, and leaves nothing behind.
+ * A server that cannot start, for want of memory or of files, whichever comes to be missing: it
+ * says so, and leaves nothing behind.
  */
 #include <errno.h>
 #include <setjmp.h>

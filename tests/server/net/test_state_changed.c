@@ -253,7 +253,7 @@ int main(void)
         STORY(a_server_whose_file_is_full_of_garbage_goes_on_and_ends_when_told),
     };
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
-    /* A server that ends by force waits for none of its threads. ThreadSanitizer calls that a leak. */
+    /* A server that ends by force waits for no thread. ThreadSanitizer calls that a leak. */
     char options[1024];
     const char *before = getenv("TSAN_OPTIONS");
     (void)snprintf(options, sizeof options, "%s:report_thread_leaks=0",

@@ -293,7 +293,7 @@ static void a_kill_gives_nobody_a_second_quota(void **state)
 
 /* ---- kills while nobody asks ---- */
 
-/* `changing` is another table each time, `kept` is not; `here` or `there` is new, the other goes. */
+/* `changing` is another table each time, `kept` is not; of `here` and `there` one is new. */
 static void write_changing(const struct server_program *p, unsigned round)
 {
     char text[512];

@@ -1,6 +1,6 @@
 /*
- * What the tests of answers that come later share: a server whose limits a fleet decides that answers when it is
- * told to (support/server/server_fleet.h), and the words of a check.
+ * What the tests of answers that come later share: a server whose limits a fleet decides that
+ * answers when it is told to (support/server/server_fleet.h), and the words of a check.
  */
 #ifndef WEIR_TESTS_SERVER_PENDING_STORY_H
 #define WEIR_TESTS_SERVER_PENDING_STORY_H

@@ -1,6 +1,6 @@
 /*
- * Answers that come later: replies keep their order, whatever the order of the answers; clients that
- * leave, servers that end, and pipelines without an end do no harm.
+ * Answers that come later: replies keep their order, whatever the order of the answers; clients
+ * that leave, servers that end, and pipelines without an end do no harm.
  */
 #include <sys/socket.h>
 

@@ -1,4 +1,4 @@
-/* Calls of Envoy's rate limit service whose answers come later, in two stages or more, over HTTP. */
+/* Calls of Envoy's rate limit service whose answers come later, in several stages, over HTTP. */
 #include <sys/socket.h>
 
 #include "server/operations/rls.h"

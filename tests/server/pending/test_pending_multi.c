@@ -1,6 +1,6 @@
 /*
- * EXEC whose answers come later: its reply is whole and in order, whatever the order of the answers,
- * and clients that leave do no harm.
+ * EXEC whose answers come later: its reply is whole and in order, whatever the order of the
+ * answers, and clients that leave do no harm.
  */
 #include <sys/socket.h>
 
@@ -82,8 +82,8 @@ static void answers_that_come_at_once_need_not_wait(void **state)
     server_disconnect(&c);
 }
 
-/* Says a transaction of random length; *expected is the reply of its EXEC. Returns how many commands
- * it has. */
+/* Says a transaction of random length; *expected is the reply of its EXEC. Returns how
+ * many commands it has. */
 static unsigned say_transaction(struct server_client *c, uint64_t *random, char *expected,
                                 size_t size)
 {

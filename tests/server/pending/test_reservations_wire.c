@@ -260,7 +260,8 @@ static void http_says_what_is_wrong(void **state)
 
 /* ---- a table that is full ---- */
 
-/* Sends the request 1024 times at a time until one of them is refused. Returns how many were not. */
+/* Sends the request 1024 times at a time until one of them is refused. Returns how many were
+ * not. */
 static unsigned make_all(struct server_client *c, const char *words)
 {
     char one[128];

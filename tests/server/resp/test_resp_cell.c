@@ -1,7 +1,7 @@
 /*
- * CL.THROTTLE answers as an exact model of redis-cell, for random rates, costs and times, whether this
- * process or a Redis decides. The model is GCRA in whole nanoseconds; a Redis has a clock of whole
- * microseconds. docs/man/weir.1.in lists where redis-cell itself differs from it.
+ * CL.THROTTLE answers as an exact model of redis-cell, for random rates, costs and times, whether
+ * this process or a Redis decides. The model is GCRA in whole nanoseconds; a Redis has a clock of
+ * whole microseconds. docs/man/weir.1.in lists where redis-cell itself differs from it.
  */
 // test-timeout: 600
 #include <inttypes.h>

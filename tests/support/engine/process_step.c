@@ -21,8 +21,8 @@
 /* The clock's code sometimes takes another path, but not this many times in a row. */
 #define ATTEMPTS 20
 #define MISSED_MOST 5 /* of thousands, on one path */
-/* On a busy machine both walks may take the same rare path, for instance that of a wait that is over
- * before it begins. */
+/* On a busy machine both walks may take the same rare path, for instance that of a wait that is
+ * over before it begins. */
 #define PATHS 4
 
 /* What all walks have in common. */
@@ -222,9 +222,9 @@ static bool died_there(const struct trace *t, unsigned k)
 }
 
 /*
- * Kills a victim at instruction k. Returns false if no victim came there in ATTEMPTS: code that reads
- * the clock may take another path for a while. A register that seemed steady may have held the
- * seconds of a clock: another walk corrects that.
+ * Kills a victim at instruction k. Returns false if no victim came there in ATTEMPTS: code that
+ * reads the clock may take another path for a while. A register that seemed steady may have held
+ * the seconds of a clock: another walk corrects that.
  */
 static bool kill_there(struct trace *t, const struct routes *routes, unsigned k)
 {

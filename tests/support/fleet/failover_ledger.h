@@ -1,9 +1,9 @@
 /*
- * What a failover has cost one key of a crowd (support/fleet/fleet_crowd.h): which of the two masters has
- * granted which unit. Nothing refills, so the old master granted units 1, 2, ... until it died, and
- * the new one continues after the last unit that it had heard of (`kept`). Units that the old one
- * granted beyond that are lost. Those of them that the new one grants again are the extra units
- * that the failover admitted:
+ * What a failover has cost one key of a crowd (support/fleet/fleet_crowd.h): which of the two
+ * masters has granted which unit. Nothing refills, so the old master granted units 1, 2, ... until
+ * it died, and the new one continues after the last unit that it had heard of (`kept`). Units that
+ * the old one granted beyond that are lost. Those of them that the new one grants again are the
+ * extra units that the failover admitted:
  *
  *     again <= lost <= granted within the lag
  *

@@ -40,7 +40,8 @@ void traffic_run(struct traffic *t, unsigned ms);
  * 20 s. */
 int traffic_until_good(struct traffic *t);
 
-/* Stops asking, waits for the pending answers and frees the questions. Returns false if one is missing after 10 s. */
+/* Stops asking, waits for the pending answers and frees the questions. Returns false if one is
+ * missing after 10 s. */
 bool traffic_drain(struct traffic *t);
 
 /* Peeks how many units of limit i the store has charged. Returns -1 if the store does not

@@ -84,8 +84,8 @@ static int open_unix(const char *path)
     return fd;
 }
 
-/* Sends a request to one of the node's sockets. Returns everything that it sends until it closes the
- * connection; "" if it does not listen. */
+/* Sends a request to one of the node's sockets. Returns everything that it sends until it closes
+ * the connection; "" if it does not listen. */
 static const char *ask_socket(const char *path, const char *request)
 {
     static __thread char text[1 << 18];
@@ -175,7 +175,7 @@ static void start_all(struct weir_nodes *n, const char *rules, const char *url)
         start(n, i, url);
     }
     for (unsigned i = 0; i < n->count; i++) {
-        /* By default each of two threads for clients has a connection, and that of the admin listener. */
+        /* By default two threads for clients and that of the admin listener have a connection. */
         await(n, i, "weir_store_connections", n->links != 0 ? n->links : 3);
     }
 }

@@ -165,8 +165,8 @@ static bool is_wild(const struct tree_node *node)
     return node->value != NULL && strchr(node->value, '*') != NULL;
 }
 
-/* Returns the node to which an entry leads: that of its value, else the first pattern that matches it,
- * else that of any value. */
+/* Returns the node to which an entry leads: that of its value, else the first pattern that matches
+ * it, else that of any value. */
 static const struct tree_node *step(const struct tree_node *at, const char *key, const char *value)
 {
     for (unsigned i = 0; i < at->below; i++) {

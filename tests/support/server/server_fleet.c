@@ -147,7 +147,8 @@ void slow_answer(struct slow_scene *s, uint64_t n)
             (void)uv_async_send(&s->places[i].wake);
         }
     }
-    /* Without this wait, a slow_await() that follows would meet its number halfway through these answers. */
+    /* Without this wait, a slow_await() that follows would meet its number halfway through these
+     * answers. */
     for (unsigned i = 0; i < SLOW_PLACES; i++) {
         for (unsigned tries = 0; s->places[i].used && threads_get(&s->places[i].due) > 0; tries++) {
             if (tries == 60000) {

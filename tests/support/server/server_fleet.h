@@ -1,6 +1,6 @@
 /*
- * A server whose limits are decided by the fake fleet: questions are kept until the test lets them be
- * answered, in any order, or never. An answer tells which question it is for: its `remaining` is
+ * A server whose limits are decided by the fake fleet: questions are kept until the test lets them
+ * be answered, in any order, or never. An answer tells which question it is for: its `remaining` is
  * the cost. Questions are answered on the thread that asked, as in a real fleet.
  */
 #ifndef WEIR_TESTS_SUPPORT_SERVER_FLEET_H

@@ -1,4 +1,4 @@
-/* Frames of HTTP/2 as a gRPC client sends them that does what it likes: its windows are the test's. */
+/* Frames of HTTP/2 as a careless gRPC client sends them: the test chooses its windows. */
 #ifndef WEIR_TESTS_SUPPORT_SERVER_HTTP2_H
 #define WEIR_TESTS_SUPPORT_SERVER_HTTP2_H
 
@@ -23,8 +23,8 @@ struct http2_frame {
     unsigned char payload[16384];
 };
 
-/* Sends the preface. Each stream may then send `window` bytes of replies, the connection 65,535 until
- * http2_open_window(). */
+/* Sends the preface. Each stream may then send `window` bytes of replies, the
+ * connection 65,535 until http2_open_window(). */
 bool http2_begin(struct server_client *c, unsigned window);
 
 /* Begins a call, with one message. Returns false if the server has closed the connection. */
@@ -50,8 +50,8 @@ bool http2_reset(struct server_client *c, unsigned stream);
 /* Receives the next frame. Returns false if the connection has ended. */
 bool http2_receive(struct server_client *c, struct http2_frame *frame);
 
-/* Returns a message of Limiter/Batch with so many malformed checks, at most 1000, of 13 bytes. The server
- * answers each with more than 66 bytes. */
+/* Returns a message of Limiter/Batch with so many malformed checks, at most 1000, of 13 bytes. The
+ * server answers each with more than 66 bytes. */
 struct weir_text http2_batch(unsigned checks);
 
 #endif

@@ -191,7 +191,7 @@ int server_program_spawn(struct server_program *p)
     (void)posix_spawn_file_actions_adddup2(&files, ends[1], 1);
     (void)posix_spawn_file_actions_addopen(&files, 2, path_of(p, "log", log),
                                            O_WRONLY | O_CREAT | O_APPEND, 0600);
-    /* For the secret that it makes: a killed server must not leave it in a folder of the machine. */
+    /* For its secret, which a killed server must not leave in a folder of the machine. */
     threads_require(unsetenv("RUNTIME_DIRECTORY") == 0 &&
                     setenv("XDG_RUNTIME_DIR", p->folder, 1) == 0);
     int e = posix_spawn(&p->pid, WEIR_BUILD_DIR "/weir", &files, NULL, argv, environ);

@@ -1,7 +1,7 @@
 /*
  * A real Redis that decides the shared limits of a server_world, by a clock that the test sets
- * (tests/preload/clock_step.c): TIME in its scripts is the time of the world. Any thread may set the
- * time; an error ends the program.
+ * (tests/preload/clock_step.c): TIME in its scripts is the time of the world. Any thread may set
+ * the time; an error ends the program.
  */
 #ifndef WEIR_TESTS_SUPPORT_SERVER_STORE_H
 #define WEIR_TESTS_SUPPORT_SERVER_STORE_H

@@ -1,6 +1,6 @@
 /*
- * A connection through a fault proxy (support/store/fault_proxy.h): bytes that come in on one side wait,
- * and leave on the other side as the faults say.
+ * A connection through a fault proxy (support/store/fault_proxy.h): bytes that come in on one side
+ * wait, and leave on the other side as the faults say.
  */
 #ifndef WEIR_TESTS_SUPPORT_FAULT_PAIR_H
 #define WEIR_TESTS_SUPPORT_FAULT_PAIR_H

@@ -4,7 +4,8 @@
  *
  *     ca.crt          a CA
  *     server.crt/key  by it, for localhost, 127.0.0.1 and ::1
- *     client.crt/key  by it: common name "client", alternative names client.test and urn:test:client
+ *     client.crt/key  by it: common name "client", alternative names client.test and
+ *                     urn:test:client
  *     other-ca.crt, other.crt/key   another CA, and a certificate by it for localhost, 127.0.0.1
  *     expired.crt/key by ca, for localhost and 127.0.0.1; it has ended an hour ago
  */

@@ -15,7 +15,8 @@ struct tls_client {
     struct weir_error error; /* why the session failed */
 };
 
-/* Returns a context that trusts the CA `ca` ("ca"), with the certificate `own` ("client"; NULL: none). */
+/* Returns a context that trusts the CA `ca` ("ca"), with the certificate `own` ("client"; NULL:
+ * none). */
 struct tls_context *tls_client_context(const struct certificates *c, const char *ca,
                                        const char *own);
 

@@ -9,8 +9,10 @@ static void algorithms_are_found_by_id_and_name(void **state)
         const struct algo_ops *ops = algo_by_id(unit_algorithms[i]);
         assert_non_null(ops);
         assert_int_equal(ops->id, unit_algorithms[i]);
-        assert_int_equal(weir_algorithm_by_name(ops->name), ops->id);
-        assert_int_equal(ops->waits, unit_algorithms[i] <= WEIR_LEAKY_BUCKET);
+        assert_int_equal(weir_algorithm_by_name(weir_algorithm_name(ops->id)), ops->id);
+        assert_int_equal(algorithm_has(ops->id, IS_BUCKET),
+                         unit_algorithms[i] <= WEIR_LEAKY_BUCKET);
+        assert_non_null(strstr(ALGORITHMS_EXPECTED, weir_algorithm_name(ops->id)));
         assert_int_equal(ops->note != NULL, unit_algorithms[i] == WEIR_SLIDING_LOG);
     }
     assert_null(algo_by_id(0));
@@ -18,6 +20,19 @@ static void algorithms_are_found_by_id_and_name(void **state)
     assert_null(algo_by_id(UNIT_ALGORITHMS + 1));
     assert_int_equal(weir_algorithm_by_name(""), 0);
     assert_int_equal(weir_algorithm_by_name("gcra"), 0);
+}
+
+static void algorithms_are_listed_by_their_traits(void **state)
+{
+    char text[ALGORITHM_LIST_MAX];
+    assert_string_equal(algorithm_list(HAS_QUEUE, text), "leaky_bucket");
+    assert_string_equal(algorithm_list(CAN_BE_LEASED, text), "token_bucket or fixed_window");
+    assert_string_equal(algorithm_list(CAN_BE_SYNCED, text),
+                        "token_bucket, fixed_window or sliding_window");
+    assert_string_equal(algorithm_list(0, text), "");
+    assert_false(algorithm_has(0, ~0u));
+    assert_false(algorithm_has(-1, ~0u));
+    assert_false(algorithm_has(ALGORITHMS_END, ~0u));
 }
 
 static void only_a_log_has_a_record(void **state)
@@ -145,6 +160,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(algorithms_are_found_by_id_and_name),
+        cmocka_unit_test(algorithms_are_listed_by_their_traits),
         cmocka_unit_test(only_a_log_has_a_record),
         cmocka_unit_test(a_word_of_0_is_a_fresh_key_at_any_time),
         cmocka_unit_test(fresh_in_is_reset_after),

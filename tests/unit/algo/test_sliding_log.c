@@ -44,7 +44,7 @@ static void the_ring_is_right_over_many_laps_and_costs(void **state)
     }
 }
 
-/* Notes are written where no reader of the present word looks: a kill before the word changes nothing. */
+/* Notes are written where no reader of the present word looks: a kill before it changes nothing. */
 static void a_note_without_its_word_is_invisible(void **state)
 {
     struct unit_cell c = unit_cell(WEIR_SLIDING_LOG, 5, W, 0);

@@ -261,7 +261,8 @@ static void a_child_without_descriptors_left_can_lock_and_die(void **state)
     lock_release(&shared->lock);
 }
 
-/* As if a killed waiter had taken the wakeup along: the word becomes free without a call to the kernel. */
+/* As if a killed waiter had taken the wakeup along: the word becomes free without a
+ * call to the kernel. */
 static void a_wakeup_that_is_lost_is_only_a_delay(void **state)
 {
     uint64_t held = owner.number << 1;

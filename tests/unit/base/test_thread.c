@@ -1,4 +1,4 @@
-/* Numbers for threads: one each for THREAD_OWN living ones, shared beyond, used again after the end. */
+/* Numbers for threads: each of THREAD_OWN has its own, the others share one. */
 #include "base/thread.h"
 #include "support/engine/unit_limiter.h"
 

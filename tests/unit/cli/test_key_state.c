@@ -1,4 +1,4 @@
-/* What is told of a key: the cases that the page tells in the same words (tests/page/test_limits.py). */
+/* What is said of a key, in the same words as on the page (tests/page/test_limits.py). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -36,8 +36,8 @@ static double number(const json_t *object, const char *name)
     return json_number_value(json_object_get(object, name));
 }
 
-/* Fails with the name of the case if a word is another one. The page writes a dash where a terminal has
- * a hyphen, and "not known" in the badge of a verdict that is null. */
+/* Fails with the name of the case if a word is another one. The page writes a dash where a terminal
+ * has a hyphen, and "not known" in the badge of a verdict that is null. */
 static void expect(const json_t *one, const char *name, const char *got)
 {
     const json_t *member = json_object_get(json_object_get(one, "expect"), name);

@@ -1,7 +1,7 @@
 /*
  * Tries each system call that the filter denies, in a child process under the filter. The filter is
- * made with an errno that no kernel returns, so that a call that fails for another reason (a missing
- * right, a bad argument) does not count as denied.
+ * made with an errno that no kernel returns, so that a call that fails for another reason (a
+ * missing right, a bad argument) does not count as denied.
  */
 #include "cli/serve/serve_seccomp.h"
 #include "support/engine/unit_limiter.h"

@@ -200,7 +200,7 @@ static void only_buckets_can_wait(void **state)
     }
 }
 
-/* A delay never exceeds the caller's patience, and the units are charged to those who come later. */
+/* A delay never exceeds the caller's patience; later callers wait for the units charged. */
 static void a_delay_is_at_most_max_wait(void **state)
 {
     const uint64_t counts[] = {1, 3, 7, 9, 11, 999983};

@@ -266,7 +266,8 @@ static void block(struct weir *w, uint64_t i, int expected)
     assert_int_equal(weir_block_at(w, key, strlen(key), START + WEIR_MINUTE, START), expected);
 }
 
-/* The issue of old: among 80,000 blocks, 1,624 of 20,000 new keys found no place, nor did some blocks. */
+/* The issue of old: among 80,000 blocks, 1,624 of 20,000 new keys found no place,
+ * nor did some blocks. */
 static void blocks_take_no_place_of_any_key(void **state)
 {
     struct weir_options o = unit_options(WEIR_TOKEN_BUCKET, 10, WEIR_HOUR);

@@ -316,7 +316,7 @@ static void unused_units_of_a_busy_key_return_in_full_after_a_minute(void **stat
     }
 }
 
-/* Three wait; the first does not go. Its place is not given away: the others have theirs already. */
+/* Three wait; the first does not go. The others have their places already and keep them. */
 static void a_cancelled_place_in_a_queue_is_free_again_only_while_it_is_the_last(void **state)
 {
     struct weir *w = unit_limit(WEIR_LEAKY_BUCKET, 10, 10 * WEIR_SECOND);

@@ -214,7 +214,7 @@ static void hashed_keys_work_in_parts(void **state)
     weir_close(w);
 }
 
-/* Fills a table with keys, until it has no room for new ones; options.on_full says what those get. */
+/* Fills a table until it has no room for new keys; options.on_full says what those get. */
 static struct weir *open_full(struct weir_options o, uint64_t now)
 {
     o.max_keys = 1;
@@ -250,7 +250,7 @@ static void a_part_that_a_full_table_did_not_charge_is_told_whichever_part_binds
     weir_close(w);
 }
 
-/* A part whose table is full is no lost race: the others get their units back, nothing is spurious. */
+/* A full table is no lost race: the other parts get their units back, nothing is spurious. */
 static void a_full_table_denies_all_without_being_called_a_race(void **state)
 {
     struct weir *full = full_table(WEIR_DENY_NEW);

@@ -1,4 +1,4 @@
-/* Tests what a client knows of the memory of an endpoint, and what it does if that is nearly full. */
+/* What a client knows of the memory of an endpoint, and what it does if that is nearly full. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

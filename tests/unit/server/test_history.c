@@ -1,4 +1,4 @@
-/* The history keeps the newest samples and events, within its bounds, and tells each role its part. */
+/* The history keeps the newest samples and events, within bounds, and shows each role its part. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

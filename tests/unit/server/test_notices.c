@@ -1,4 +1,4 @@
-/* What operators must know at once: which notices there are, since when, and who reads which words. */
+/* What operators must know at once: the notices, since when, and their words for each role. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

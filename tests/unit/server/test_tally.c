@@ -1,4 +1,4 @@
-/* Counts by key: in any order of units that come and go, each key has the count of a plain array. */
+/* Counts by key: however units come and go, each key has the count of a plain array. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -63,7 +63,7 @@ static uint64_t next(uint64_t *random)
     return *random;
 }
 
-/* Zipf with exponent 1, as near as a number in (0, 1] makes it: key i about as often as 1 / (i+1). */
+/* Zipf with exponent 1, from a number in (0, 1]: key i about as often as 1 / (i+1). */
 static unsigned zipf(uint64_t *random)
 {
     double u = (double)(next(random) >> 11) / 9007199254740992.0;

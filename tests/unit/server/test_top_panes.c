@@ -1,6 +1,6 @@
 /*
- * Who was denied most in the last 1, 5 or 15 minutes: what the panes say against an exact list of all
- * denials with their times. Streams are random; the seed is printed, and WEIR_SEED repeats it.
+ * Who was denied most in the last 1, 5 or 15 minutes: what the panes say against an exact list of
+ * all denials with their times. Streams are random; the seed is printed, and WEIR_SEED repeats it.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -299,8 +299,8 @@ static void take_lease(unsigned i)
     }
 }
 
-/* Counts i units of key i. Of three keys one has told nothing, the call of one was lost, and that of
- * one is out. */
+/* Counts i units of key i. Of three keys one has told nothing, the call of one was lost, and that
+ * of one is out. */
 static void count_units(unsigned i, struct sync_call *out, unsigned *out_count)
 {
     char name[16];

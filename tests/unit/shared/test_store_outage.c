@@ -69,7 +69,7 @@ static void what_was_spent_stays_spent_when_the_number_of_nodes_changes(void **s
     assert_int_equal(allowed_of(l, NOW), 9); /* its part was 3 of 12, and spent */
 }
 
-/* Called once, when a fallback is about to take its lock: what another thread does at that moment. */
+/* Called once, when a fallback is about to take its lock: acts as another thread. */
 static void (*meanwhile)(void);
 
 int pthread_rwlock_rdlock(pthread_rwlock_t *lock)

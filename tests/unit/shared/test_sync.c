@@ -405,7 +405,8 @@ static void the_bound_is_far_above_short_windows_and_small_bursts(void **state)
     assert_true(sync_is_loose(p, 10, S_NS, 5 * MS));
     (void)fake_limit(&fake, WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 10000);
     assert_false(sync_is_loose(p, 10, S_NS, 5 * MS));
-    /* Ten times the rate offers 1000 units, of which nine nodes of ten do not hear: loose below 1800. */
+    /* Ten times the rate offers 1000 units, of which nine nodes of ten do not hear: loose below
+     * 1800. */
     (void)fake_limit(&fake, WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1798);
     assert_true(sync_is_loose(p, 10, S_NS, 0));
     (void)fake_limit(&fake, WEIR_TOKEN_BUCKET, 1000, WEIR_SECOND, 1802);

@@ -63,7 +63,7 @@ static void windows_begin_at_their_offset(void **state)
     sync_lost(node, &c, T0 + S_NS);
 }
 
-/* Units that are given back were taken in both windows; the store hears of those of the present one. */
+/* The units given back were taken in both windows; the store hears of the present one's. */
 static void units_of_a_window_that_is_over_do_not_come_back(void **state)
 {
     struct store_limit *l = window(WEIR_FIXED_WINDOW);
@@ -85,7 +85,7 @@ static void units_of_a_window_that_is_over_do_not_come_back(void **state)
     sync_lost(node, &c, later + S_NS);
 }
 
-/* At T0 the store has 2023-11-14 22:13:20. November 2023 is month 24284 since March of the year 0. */
+/* At T0 it is 2023-11-14 22:13:20 in the store: month 24284 since March of the year 0. */
 static void calendar_months_begin_by_the_stores_time(void **state)
 {
     struct store_limit *l = fake_limit(&fake, WEIR_FIXED_WINDOW, 10, WEIR_MONTH, 0);

@@ -1,4 +1,4 @@
-/* The table of blocks: every block is found until it is lifted or over, whatever happens to the others. */
+/* The table of blocks: every block is found until it ends, whatever happens to the others. */
 #include "support/engine/unit_table.h"
 
 #include <stdlib.h>
@@ -126,7 +126,7 @@ static void the_last_end_falls_when_the_last_block_is_lifted(void **state)
     unit_table_free(t);
 }
 
-/* As pages of different moments leave it: no reach, half a place, a block twice, counts of another time. */
+/* A table of pages of different moments: no reach, half a place, a block twice, old counts. */
 static void recovery_finds_every_block_again(void **state)
 {
     struct unit_table *t = unit_table_make(10, 0);

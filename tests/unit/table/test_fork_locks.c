@@ -1,4 +1,4 @@
-/* What fork does to private tables whose locks were held by threads that the child does not have. */
+/* What fork does to private tables whose locks are held by threads that the child lacks. */
 #include "support/engine/unit_table.h"
 
 #include <pthread.h>
@@ -35,7 +35,7 @@ static pid_t fork_plainly(void)
     return fork();
 }
 
-/* No handler of the C library's runs, and nothing but the kernel knows that this is another process. */
+/* No handler of the C library runs: only the kernel knows that this is another process. */
 static pid_t fork_rawly(void)
 {
     return (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
@@ -74,7 +74,7 @@ static void locks_held_by_other_threads_are_free_in_the_child(void **state)
     unit_table_free(t);
 }
 
-/* A descendant must not have the number of an ancestor, or it would take a dead lock for its own. */
+/* A descendant must not have an ancestor's number: it would take a dead lock for its own. */
 static void numbers_of_processes_differ_along_a_line_of_descent(void **state)
 {
     uint64_t seen[4] = {process_number()};

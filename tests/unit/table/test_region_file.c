@@ -1,4 +1,4 @@
-/* Files that must not be used: refused by name, with a text, and left byte for byte as they were. */
+/* Files that must not be used: refused by name, with a text, and left unchanged. */
 #include "table/region_file.h"
 #include "support/engine/unit_limiter.h"
 

@@ -1,4 +1,4 @@
-/* What a reload cannot take over is told as a warning, for each key once, and does not hinder it. */
+/* What a reload cannot take over causes one warning for each key, and does not prevent it. */
 #include "support/rules/loading.h"
 #include "support/engine/unit_limiter.h"
 

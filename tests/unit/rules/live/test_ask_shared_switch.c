@@ -1,4 +1,5 @@
-/* Limits that a fleet decides, while rules are switched and closed. By many threads: test_ask_shared_threads.c. */
+/* Limits that a fleet decides, while rules are switched and closed. By many threads:
+ * test_ask_shared_threads.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

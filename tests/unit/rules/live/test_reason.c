@@ -1,4 +1,4 @@
-/* Why a request was allowed or denied: the reason of an answer, its word, and the line of a list. */
+/* Why a request was allowed or denied: the answer's reason, its word, and the line of a list. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* What a reload, a put and a remove keep, change and forget. From files: test_rules_reload_files.c. */
+/* What reload, put and remove keep, change and forget. Files: test_rules_reload_files.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
