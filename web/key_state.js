@@ -2,8 +2,8 @@
 // same words (src/cli/watch/key_state.c); both are held to tests/golden/key_states.json.
 //
 // A poll is {sent, came, answer}: times in ms of one clock around the question, and the server's answer, with verdict,
-// quota, remaining, retry_after_ms, reset_after_ms and blocked_ms. `even` is the number of units that come back in a ms,
-// if they come back evenly, as those of buckets do; otherwise null.
+// reason, quota, remaining, retry_after_ms, reset_after_ms and blocked_ms. `even` is the number of units that come back in
+// a ms, if they come back evenly, as those of buckets do; otherwise null.
 
 import { count, duration, exact } from "./format.js";
 
@@ -16,7 +16,8 @@ export function evenOf(algorithm, item) {
     return /bucket/.test(algorithm) && item?.count > 0 ? item.count / item.period_ms : null;
 }
 
-const isKnown = (answer) => answer.remaining !== null && answer.remaining !== undefined && answer.remaining >= 0;
+// What is denied because the store is away has the same numbers for every key: they are not those of this one.
+const isKnown = (answer) => answer.remaining !== null && answer.remaining !== undefined && answer.remaining >= 0 && answer.reason !== "store";
 
 // ---- in use ---------------------------------------------------------------
 
@@ -112,6 +113,6 @@ function wordsOf(s) {
         left: leftWords(s),
         retry: s.isKnown ? timeWords(s.retry_ms, "now") : "–",
         reset: s.isKnown ? timeWords(s.reset_ms, "fresh") : "–",
-        use: useWords(s.use),
+        use: s.isKnown ? useWords(s.use) : "use not known",
     };
 }

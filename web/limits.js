@@ -24,11 +24,11 @@ const sum = (values) => values.reduce((a, b) => a + (b ?? 0), 0);
 function byName(items) {
     const limits = new Map();
     items.forEach((item) => {
-        const limit = limits.get(item.name) ?? { name: item.name, rates: [], keys: 0, capacity: 0, blocks: 0, missing: 0, uncovered: 0, modes: new Set(), denied: item.denied_rate, decided: item.decided_rate };
+        const limit = limits.get(item.name) ?? { name: item.name, rates: [], keys: null, capacity: 0, blocks: 0, missing: 0, uncovered: 0, modes: new Set(), denied: item.denied_rate, decided: item.decided_rate };
         if (item.rate) {
             limit.rates.push(item.tier ? `${item.tier} ${item.rate}` : item.rate);
         }
-        limit.keys += item.keys;
+        limit.keys = item.keys === null ? limit.keys : limit.keys + item.keys; // null: they are in the store
         limit.capacity += item.capacity;
         limit.blocks += item.blocks;
         limit.missing += item.missing;
@@ -139,9 +139,10 @@ function showItem(cells, item, shadowed) {
     const level = item.capacity ? item.keys / item.capacity : 0;
     showCount(cells.missing, item.missing, item.uncovered > 0 ? "c-shadow" : "", "num wide");
     cells.missing.title = `${exact(item.missing)} requests had no value for the key; to ${exact(item.uncovered)} of them no other limit of the group applied`;
-    setText(cells.keys, count(item.keys));
+    setText(cells.keys, item.keys === null ? "–" : count(item.keys));
+    cells.level.element.hidden = item.capacity === 0;
     cells.level.set(level, `${item.keys} of ${item.capacity} keys`, level >= 0.9 ? "bad" : level >= 0.75 ? "warn" : "info");
-    setText(cells.brief, [rates, `${count(item.keys)} ${item.keys === 1 ? "key" : "keys"}`, shadowed > 0 && `${count(shadowed)}/s shadow`, item.missing > 0 && `${count(item.missing)} missing`].filter(Boolean).join(" · "));
+    setText(cells.brief, [rates, item.keys !== null && `${count(item.keys)} ${item.keys === 1 ? "key" : "keys"}`, shadowed > 0 && `${count(shadowed)}/s shadow`, item.missing > 0 && `${count(item.missing)} missing`].filter(Boolean).join(" · "));
     const mode = `${item.modes.has("shadow")} ${item.blocks}`;
     if (cells.mode.dataset.mode !== mode) {
         cells.mode.dataset.mode = mode;

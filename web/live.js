@@ -81,10 +81,13 @@ function tiles() {
         denied.set(count(s.requests.deny), "/s", all ? `${percent(s.requests.deny, all)} of the requests` : "no requests");
         const [value, unit] = s.latency_us ? micros(s.latency_us.p99).split(" ") : ["–", ""];
         latency.set(value, unit, s.latency_us ? `p50 ${micros(s.latency_us.p50)}` : "no requests", ...(s.latency_us ? [`p99.9 ${micros(s.latency_us.p999)}`] : []));
-        keys.set(count(s.keys), `of ${count(s.capacity)}`);
+        // The keys of shared limits are in the store. A node knows those that it has leased or counted itself.
+        const shared = s.store !== null && s.capacity === 0;
+        keys.set(shared && s.keys === 0 ? "–" : count(s.keys), shared ? (s.keys > 0 ? "on this node" : "") : `of ${count(s.capacity)}`);
         const full = s.fullest?.percent ?? 0;
         level.set(full / 100, `${Math.round(full)} %`, full >= 90 ? "bad" : full >= 75 ? "warn" : "info");
-        setText(fullest, s.fullest ? `fullest: ${s.fullest.limit}, ${percent(full, 100)}` : "no keys yet");
+        setText(fullest, s.fullest ? `fullest: ${s.fullest.limit}, ${percent(full, 100)}` : shared ? "in the store" : "no keys yet");
+        level.element.hidden = shared;
         machine.set(s.cpu.toFixed(2), s.cpu === 1 ? "core" : "cores", `${bytes(s.memory_bytes)} memory`);
     }
     return { element: h("section", { class: "tiles panel", "aria-label": "Now" }, [requests, denied, latency, keys, machine].map((t) => t.element)), update };
@@ -169,7 +172,7 @@ function server() {
         alone.hidden = s.store !== null;
         store.element.hidden = s.store === null;
         if (s.store) {
-            store.set("Store", s.store.up ? badge("ok", "up") : badge("bad", "down"));
+            store.set("Store", s.store.up ? badge("ok", "up") : badge("bad", "away"));
             store.set("Nodes", exact(s.store.nodes));
             store.set("Connections", exact(s.store.connections));
             store.set("Breakers", s.store.breakers_open ? badge("bad", `${s.store.breakers_open} open`) : badge("ok", "closed"));

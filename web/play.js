@@ -88,11 +88,21 @@ class Playground {
         this.said = h("p", { class: "unseen", role: "status" });
         this.note = h("p", { class: "play-note", role: "status" });
         this.main.append(h("div", { class: "play" },
-            h("p", { class: "lead" }, "Click a client to make a call, hold to make many. The engine of this server decides every call, in a sandbox apart from the live limits."),
-            this.limitControls(), this.timeControls(), this.note, this.everyone, this.stage,
+            h("p", { class: "lead" }, "Click a client to make a call, hold to make many. ", h("span", { class: "lead-more" }, "The engine of this server decides every call, in a sandbox apart from the live limits.")),
+            this.limitControls(), this.note, this.everyone, this.stage,
             panel("Allowed and denied", {}, legend, this.timeline),
             panel("In a rule file", { actions: [this.copied, this.button("Copy", () => this.copy())] }, this.rules), this.said));
+        this.placeTime();
         this.setSpeed(1);
+    }
+
+    // On a phone the clients come before the controls of the time, so that their buttons are on the screen.
+    placeTime() {
+        const narrow = matchMedia("(max-width: 48rem)");
+        const time = this.timeControls();
+        const place = () => (narrow.matches ? this.stage.after(time) : this.note.before(time));
+        narrow.addEventListener("change", place, { signal: this.listeners.signal });
+        place();
     }
 
     limitControls() {

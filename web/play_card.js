@@ -5,7 +5,7 @@ import { duration } from "./format.js";
 import { drawCard, live } from "./play_pictures.js";
 
 const MARKS_MAX = 4000;
-const VERDICT_MS = 1500; // how long the last verdict stays once nothing is used any more
+const VERDICT_MS = 1500; // how long the last verdict stays once another would come, or nothing is used any more
 
 // Words for a key of which nothing is used, and for the time until then.
 const FRESH = {
@@ -109,8 +109,9 @@ export class Card {
         setText(this.number, String(this.remaining));
         setText(this.of, ` of ${this.quota} ${this.algorithm === "leaky_bucket" ? "free" : "left"}`);
         setText(this.state, this.stateText(retry, reset));
-        if (this.last && reset === 0 && scene.clock - this.last.born > VERDICT_MS) {
-            this.last = null; // "denied" below a full bucket would be taken for what comes next
+        const past = reset === 0 || (retry === 0 && this.last?.allowed === false);
+        if (this.last && past && scene.clock - this.last.born > VERDICT_MS) {
+            this.last = null; // "denied" would be taken for what comes next
         }
         setText(this.verdict, this.decision());
         this.verdict.classList.toggle("denied", this.last !== null && !this.last.allowed);

@@ -38,9 +38,11 @@ def a_store_that_dies_is_seen_and_so_is_its_return():
         B.driver.refresh()
         facts = ".facts:not([hidden]) + .rule ~ .facts"
         until("the store is up", lambda: "up" in B.text(facts))
+        until("keys are in the store, not in a table of this node", lambda: "in the store" in B.text(".tiles") and "0 of 0" not in B.text(".tiles"))
+        until("nor in the table of limits", lambda: B.text(".limits tbody tr td:last-child") == "\u2013")
         store.kill()
         store.wait()
-        until("the store is down", lambda: subprocess.run(ask, stdout=subprocess.DEVNULL).returncode is not None and "down" in B.text(facts))
+        until("the store is down", lambda: subprocess.run(ask, stdout=subprocess.DEVNULL).returncode is not None and "away" in B.text(facts))
         store = start_redis(port, folder)
         until("the store is back", lambda: subprocess.run(ask, stdout=subprocess.DEVNULL).returncode is not None and "up" in B.text(facts))
         B.check(s)

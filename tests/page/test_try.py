@@ -91,6 +91,17 @@ def a_request_meets_limits_until_it_is_denied_and_the_others_say_why_not():
     B.check(S)
 
 
+def on_a_phone_a_request_shows_all_columns():
+    B.view("try")
+    B.fill(".editor-area", RULES)
+    send("GET /search/cats user=alice")
+    B.sees("Left before the request", ".try-result[open]")
+    B.resize(390, 844)
+    until("the table fits", lambda: B.js("return [...document.querySelectorAll('.try-result .scroll')].every((e) => e.scrollWidth <= e.clientWidth + 1)"))
+    B.resize(1280, 900)
+    B.check(S)
+
+
 def a_request_that_cannot_be_read_is_told():
     B.view("try")
     send("nonsense")

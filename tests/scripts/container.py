@@ -10,6 +10,7 @@ from starting import await_start  # noqa: E402
 
 WEIR = os.path.join(os.environ["WEIR_BUILD_DIR"], "weir")
 PACKAGING = os.path.join(SOURCE, "packaging")
+INSTALLED = "/run/image/weir"  # in the container: its user may not reach the folder of the build
 OUTSIDE, INSIDE = "10.77.0.1", "10.77.0.2"
 SECRET = "a-secret-of-the-operators-0123456789"
 
@@ -94,9 +95,6 @@ def the_rules_of_the_image_deny_nothing_and_say_so():
 
 # ---- the processes, in namespaces ----
 
-# A copy in the namespace: the image's user need not be able to reach the build folder, whose parents may be private.
-PROGRAM = "/run/bin/weir"
-
 
 def script(text):
     subprocess.run(["sh", "-eu", "-c", text], check=True)
@@ -107,6 +105,7 @@ class Container:
 
     def __init__(self, secret):
         self.image = Image()
+        self.server = None
         self.folder = tempfile.mkdtemp()
         atexit.register(shutil.rmtree, self.folder, True)
         hold = "mount -t tmpfs none /etc; mount -t tmpfs none /run; mount -t tmpfs none /var/lib; echo ready; exec sleep 600"
@@ -118,19 +117,18 @@ class Container:
             ip addr add %s/24 dev host0; ip link set host0 up""" % (self.holder.pid, OUTSIDE))
         self.script("""
             ip link set lo up; ip addr add %s/24 dev eth0; ip link set eth0 up
-            mkdir -p /etc/weir /run/secrets /run/bin /var/lib/weir
-            cp '%s' /run/bin/weir
+            mkdir -p /etc/weir /run/secrets /var/lib/weir /run/image
+            install -m 0755 '%s' %s
             printf '127.0.0.1 localhost\\n%s valkey\\n' >/etc/hosts
             echo 'hosts: files' >/etc/nsswitch.conf
             cp '%s/weir.yaml' /etc/weir/
             printf '%s\\n' >/run/secrets/weir-admin
             chmod 0700 /var/lib/weir; chmod 0400 /run/secrets/weir-admin
             chown %d /var/lib/weir /run/secrets/weir-admin 2>/dev/null || true"""
-                    % (INSIDE, WEIR, OUTSIDE, PACKAGING, secret, self.image.uid))
+                    % (INSIDE, WEIR, INSTALLED, OUTSIDE, PACKAGING, secret, self.image.uid))
         user = ["setpriv", "--reuid", str(self.image.uid), "--regid", str(self.image.uid), "--clear-groups"]
-        allowed = subprocess.run(self.enter(user + [PROGRAM, "version"]), capture_output=True).returncode == 0
+        allowed = subprocess.run(self.enter(user + [INSTALLED, "version"]), capture_output=True).returncode == 0
         self.user = user if allowed else []  # not where this namespace has one user only
-        self.server = None
 
     def enter(self, words):
         return ["nsenter", "-t", str(self.holder.pid), "--net", "--mount"] + words
@@ -142,7 +140,7 @@ class Container:
         """A command of the image, with its variables and its user."""
         known = ["PATH=/usr/bin:/bin", "HOME=/var/lib/weir"] + ["%s=%s" % one for one in environment.items()]
         assert command[0] == "weir"
-        return self.enter(self.user + ["env", "-i"] + known + [PROGRAM] + command[1:])
+        return self.enter(self.user + ["env", "-i"] + known + [INSTALLED] + command[1:])
 
     def run(self, command, environment):
         return subprocess.run(self.words(command, environment), capture_output=True, text=True, timeout=60)

@@ -271,6 +271,12 @@ ctl 0 status
 says '^Kill switch since 20.*Z: nothing is denied$'
 says '^  When the reason is gone, run '
 says '^notices +1$'
+if command -v script >/dev/null; then
+    TERM=xterm NO_COLOR='' script -qec "'$weir' ctl --admin $admin status" "$dir/terminal" >/dev/null </dev/null || true
+    grep -q "$(printf '^\033\\[33mKill switch since .*: nothing is denied\033\\[0m')" "$dir/terminal" || die "no colour: $(cat -v "$dir/terminal")"
+fi
+timeout 60 "$weir" top --admin "$admin" --once --interval 100ms >"$dir/said" 2>"$dir/complaint" </dev/null || die "top in shadow"
+says '^warning +Kill switch since 20.*Z: nothing is denied$'
 [ "$(check carol)" = 200 ] || die "the kill switch did nothing"
 ctl 0 limits
 says '^api .* shadow '

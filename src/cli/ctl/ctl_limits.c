@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "cli/ctl/ctl_keep.h"
+#include "cli/limit_order.h"
 #include "rules/yaml/document.h"
 #include "rules/value/quantity.h"
 
@@ -71,49 +72,9 @@ static void put_limit(struct grid *g, const json_t *limit, bool fleet)
     }
 }
 
-/* A limit, and its place in the server's list, which has the order of the rule file. */
-struct limit_by_denials {
-    const json_t *limit;
-    size_t place;
-};
-
-/* Orders limits as the page does (web/limits.js): by denials per second, then by decisions per
- * second, then as in the rule file. Tiers of a limit have the same rates and stay together. */
-static int by_denied(const void *a, const void *b)
-{
-    static const char *const rates[] = {"denied_rate", "decided_rate"};
-    const struct limit_by_denials *one = a;
-    const struct limit_by_denials *two = b;
-    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
-        double x = json_number(one->limit, rates[i]);
-        double y = json_number(two->limit, rates[i]);
-        if (x != y) {
-            return x > y ? -1 : 1;
-        }
-    }
-    return one->place < two->place ? -1 : one->place > two->place;
-}
-
-/* Puts the limits in the order of by_denied(). */
-static void put_limits(struct grid *g, const json_t *limits, bool fleet)
-{
-    size_t n = json_array_size(limits);
-    struct limit_by_denials *ranked = calloc(n + 1, sizeof *ranked);
-    for (size_t i = 0; ranked != NULL && i < n; i++) {
-        ranked[i] = (struct limit_by_denials){json_array_get(limits, i), i};
-    }
-    if (ranked != NULL) {
-        qsort(ranked, n, sizeof *ranked, by_denied);
-    }
-    for (size_t i = 0; ranked != NULL && i < n; i++) {
-        put_limit(g, ranked[i].limit, fleet);
-    }
-    free(ranked);
-}
-
 static void print_limits(const struct ctl *ctl, const json_t *said)
 {
-    const json_t *limits = json_object_get(said, "limits");
+    json_t *limits = limits_by_denied(json_object_get(said, "limits"));
     struct grid g;
     bool fleet = false;
     (void)ctl;
@@ -121,8 +82,11 @@ static void print_limits(const struct ctl *ctl, const json_t *said)
         fleet = fleet || is_shared(json_array_get(limits, i));
     }
     grid_init(&g, columns, fleet ? COLUMNS : COLUMNS - 2);
-    put_limits(&g, limits, fleet);
+    for (size_t i = 0; i < json_array_size(limits); i++) {
+        put_limit(&g, json_array_get(limits, i), fleet);
+    }
     ctl_print_grid(&g);
+    json_decref(limits);
 }
 
 /* Sends a request about one limit: to "/v1/limits/" and the encoded name. */

@@ -1,5 +1,7 @@
 /* weir ctl reload, config, log-level, mode, status, ready, top-denied, link. */
 #include "cli/ctl/ctl.h"
+#include "cli/notice_line.h"
+#include "cli/output/colour.h"
 #include "common/digits.h"
 #include "common/log.h"
 #include "rules/value/quantity.h"
@@ -134,39 +136,27 @@ static const char *put_member(struct buffer *out, const char *name, const json_t
     return name;
 }
 
-/* Puts " since 2026-11-19T20:51:22Z" if the notice has a time. */
-static void put_since(struct buffer *out, const json_t *notice)
-{
-    char time[DIGITS_TIME_MAX];
-    uint64_t seconds = ctl_count(notice, "since_ms") / 1000;
-    if (seconds > 0 && seconds < UINT64_MAX / WEIR_SECOND) {
-        digits_time(seconds * WEIR_SECOND, time);
-        buffer_put(out, TEXT(" since "));
-        buffer_put(out, text_before(text_of(time), '.'));
-        buffer_put_char(out, 'Z');
-    }
-}
-
 /* Prints what is wrong, why and what to do, before all other facts. */
-static void print_notices(const json_t *notices)
+static void print_notice(const json_t *notice)
 {
-    struct buffer out;
-    buffer_init(&out, CTL_OUTPUT_MAX);
-    for (size_t i = 0; i < json_array_size(notices); i++) {
-        const json_t *notice = json_array_get(notices, i);
-        const char *why = json_text(notice, "why");
-        buffer_put(&out, text_of(json_text(notice, "title")));
-        put_since(&out, notice);
-        buffer_put(&out, TEXT(": "));
-        buffer_put(&out, text_of(json_text(notice, "text")));
-        buffer_put(&out, why[0] != 0 ? TEXT("\n  ") : TEXT(""));
-        buffer_put(&out, text_of(why));
-        buffer_put(&out, TEXT("\n  "));
-        buffer_put(&out, text_of(json_text(notice, "act")));
-        buffer_put(&out, TEXT("\n\n"));
-    }
-    safe_print(stdout, buffer_text(&out), true);
-    buffer_finish(&out);
+    bool critical = strcmp(json_text(notice, "severity"), "critical") == 0;
+    const char *why = json_text(notice, "why");
+    struct buffer line;
+    struct buffer more;
+    buffer_init(&line, CTL_OUTPUT_MAX);
+    buffer_init(&more, CTL_OUTPUT_MAX);
+    notice_line_put(&line, notice);
+    buffer_put(&more, why[0] != 0 ? TEXT("\n  ") : TEXT(""));
+    buffer_put(&more, text_of(why));
+    buffer_put(&more, TEXT("\n  "));
+    buffer_put(&more, text_of(json_text(notice, "act")));
+    buffer_put(&more, TEXT("\n\n"));
+    (void)fputs(colour_begin(stdout, critical ? COLOUR_BAD : COLOUR_WARNING), stdout);
+    safe_print(stdout, buffer_text(&line), true);
+    (void)fputs(colour_end(stdout), stdout);
+    safe_print(stdout, buffer_text(&more), true);
+    buffer_finish(&line);
+    buffer_finish(&more);
 }
 
 static void print_status(const struct ctl *ctl, const json_t *said)
@@ -176,7 +166,10 @@ static void print_status(const struct ctl *ctl, const json_t *said)
     struct grid g;
     struct buffer value;
     (void)ctl;
-    print_notices(json_object_get(said, "notices"));
+    const json_t *notices = json_object_get(said, "notices");
+    for (size_t i = 0; i < json_array_size(notices); i++) {
+        print_notice(json_array_get(notices, i));
+    }
     grid_init(&g, columns, 2);
     buffer_init(&value, CTL_OUTPUT_MAX);
     for (void *at = json_object_iter(all); at != NULL; at = json_object_iter_next(all, at)) {

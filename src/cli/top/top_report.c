@@ -73,13 +73,15 @@ static json_t *report_limit(const json_t *before, const json_t *now, double seco
                           ? json_null()
                           : json_real(rate(before, now, "evicted", seconds));
     return json_pack(
-        "{ss ss ss ss ss sf sf sf sf sO? sO? so so sf}", "name", json_text(now, "name"), "tier",
-        json_text(now, "tier"), "rate", rate_in(now), "mode", json_text(now, "mode"), "consistency",
-        json_text(now, "consistency"), "allow", rate(before, now, "allowed", seconds), "deny",
-        rate(before, now, "denied", seconds), "never", rate(before, now, "never", seconds),
-        "shadow", rate(before, now, "shadow_denied", seconds), "keys", json_object_get(now, "keys"),
+        "{ss ss ss ss ss sf sf sf sf sO? sO? so so sf sf sf}", "name", json_text(now, "name"),
+        "tier", json_text(now, "tier"), "rate", rate_in(now), "mode", json_text(now, "mode"),
+        "consistency", json_text(now, "consistency"), "allow",
+        rate(before, now, "allowed", seconds), "deny", rate(before, now, "denied", seconds),
+        "never", rate(before, now, "never", seconds), "shadow",
+        rate(before, now, "shadow_denied", seconds), "keys", json_object_get(now, "keys"),
         "capacity", json_object_get(now, "capacity"), "fill", fill_of(now), "evicted", evicted,
-        "degraded", rate(before, now, "degraded", seconds));
+        "degraded", rate(before, now, "degraded", seconds), "denied_rate",
+        json_number(now, "denied_rate"), "decided_rate", json_number(now, "decided_rate"));
 }
 
 static json_t *report_limits(const json_t *before, const json_t *now, double seconds)
@@ -141,9 +143,9 @@ static json_t *copy(const json_t *object, const char *name)
 
 json_t *top_report(const struct top_sample *before, const struct top_sample *now)
 {
-    static const char *const kept[] = {"version",      "state",   "uptime_s",
-                                       "generation",   "mode",    "connections",
-                                       "memory_bytes", "threads", "held"};
+    static const char *const kept[] = {"version", "state",       "uptime_s",     "generation",
+                                       "mode",    "connections", "memory_bytes", "threads",
+                                       "held",    "notices"};
     double seconds = before->status != NULL ? (double)(now->at_ms - before->at_ms) / 1000
                                             : json_number(now->status, "uptime_s");
     json_t *limits = report_limits(before->limits, now->limits, seconds);

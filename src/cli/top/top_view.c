@@ -1,7 +1,7 @@
-#include <stdlib.h>
-
 #include "cli/buffer_format.h"
 #include "cli/grid.h"
+#include "cli/limit_order.h"
+#include "cli/notice_line.h"
 #include "cli/top/top_command.h"
 #include "rules/value/quantity.h"
 
@@ -126,7 +126,34 @@ static void end_line(struct buffer *line, unsigned width, struct buffer *out)
     buffer_take(line, buffer_len(line));
 }
 
-#define HEAD_LINES 6 /* and one more if there is a fleet */
+#define HEAD_LINES 6 /* and one more if there is a fleet, and those of the notices */
+#define NOTICES_SHOWN 2
+
+/* Returns how many lines the notices take. */
+static size_t notice_lines(const json_t *report)
+{
+    size_t n = json_array_size(json_object_get(report, "notices"));
+    return n > NOTICES_SHOWN ? NOTICES_SHOWN + 1 : n;
+}
+
+static void put_notices(const json_t *report, unsigned width, struct buffer *out)
+{
+    const json_t *notices = json_object_get(report, "notices");
+    size_t n = json_array_size(notices);
+    struct buffer line;
+    buffer_init(&line, LINE_MAX_BYTES);
+    for (size_t i = 0; i < n && i < NOTICES_SHOWN; i++) {
+        const json_t *notice = json_array_get(notices, i);
+        buffer_format(&line, "%-12s ", json_text(notice, "severity"));
+        notice_line_put(&line, notice);
+        end_line(&line, width, out);
+    }
+    if (n > NOTICES_SHOWN) {
+        buffer_format(&line, "and %zu more, which `weir ctl status` prints", n - NOTICES_SHOWN);
+        end_line(&line, width, out);
+    }
+    buffer_finish(&line);
+}
 
 static void put_head(const json_t *report, const char *address, unsigned width, struct buffer *out)
 {
@@ -139,6 +166,7 @@ static void put_head(const json_t *report, const char *address, unsigned width, 
                   duration_print((uint64_t)json_number(report, "uptime_s") * WEIR_SECOND, text),
                   member(report, "generation", generation), json_text(report, "mode"));
     end_line(&line, width, out);
+    put_notices(report, width, out);
     buffer_put(&line, TEXT("requests/s "));
     put_members(&line, json_object_get(report, "results_per_second"));
     end_line(&line, width, out);
@@ -210,50 +238,6 @@ static void put_limit(struct grid *g, const json_t *limit, bool fleet)
     }
 }
 
-static double traffic(const json_t *limit)
-{
-    double sum = 0;
-    for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
-        sum += json_number(limit, rates[i]);
-    }
-    return sum;
-}
-
-/* A limit and its place in the rule file, which orders limits with the same traffic. */
-struct limit_by_traffic {
-    const json_t *limit;
-    double traffic;
-    size_t place;
-};
-
-static int by_traffic(const void *a, const void *b)
-{
-    const struct limit_by_traffic *one = a;
-    const struct limit_by_traffic *two = b;
-    if (one->traffic != two->traffic) {
-        return one->traffic > two->traffic ? -1 : 1;
-    }
-    return one->place < two->place ? -1 : one->place > two->place;
-}
-
-/* Puts the limits, the busiest first. */
-static void fill_limits(struct grid *g, const json_t *limits, bool fleet)
-{
-    size_t n = json_array_size(limits);
-    struct limit_by_traffic *ranked = calloc(n + 1, sizeof *ranked);
-    for (size_t i = 0; ranked != NULL && i < n; i++) {
-        const json_t *limit = json_array_get(limits, i);
-        ranked[i] = (struct limit_by_traffic){limit, traffic(limit), i};
-    }
-    if (ranked != NULL) {
-        qsort(ranked, n, sizeof *ranked, by_traffic);
-    }
-    for (size_t i = 0; ranked != NULL && i < n; i++) {
-        put_limit(g, ranked[i].limit, fleet);
-    }
-    free(ranked);
-}
-
 static void fill_denied(struct grid *g, const json_t *denied)
 {
     for (size_t i = 0; i < json_array_size(denied); i++) {
@@ -295,20 +279,23 @@ static void put_denied(const json_t *report, unsigned width, size_t rows, struct
 void top_view(const json_t *report, const char *address, unsigned width, unsigned rows,
               struct buffer *out)
 {
-    const json_t *limits = json_object_get(report, "limits");
+    json_t *limits = limits_by_denied(json_object_get(report, "limits"));
     const json_t *denied = json_object_get(report, "denied");
     bool fleet = has_fleet(report);
     size_t some = json_array_size(denied);
-    size_t above = HEAD_LINES + fleet + 4;
+    size_t above = HEAD_LINES + fleet + notice_lines(report) + 4;
     size_t left = rows > above ? rows - above : rows > 0 ? 1 : SIZE_MAX;
     size_t of_denied = some < left / 2 ? some : left / 2;
     struct grid g;
     put_head(report, address, width, out);
     buffer_put_char(out, '\n');
     grid_init(&g, limit_columns, fleet ? LIMIT_COLUMNS : LIMIT_COLUMNS - 1);
-    fill_limits(&g, limits, fleet);
+    for (size_t i = 0; i < json_array_size(limits); i++) {
+        put_limit(&g, json_array_get(limits, i), fleet);
+    }
     grid_print(&g, out, width, left - of_denied);
     grid_finish(&g);
+    json_decref(limits);
     if (of_denied > 0) {
         buffer_put_char(out, '\n');
         put_denied(report, width, of_denied, out);

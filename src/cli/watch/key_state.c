@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/admin_client.h"
+
 #define ROUNDING_MS 2 /* the server rounds times up to a ms, and clocks have grains of their own */
 
 #define NUMBER_BYTES 40
@@ -25,7 +27,7 @@ void key_poll_read(const json_t *answer, struct key_poll *poll)
                    verdict != NULL ? verdict : "not known");
     poll->quota = number_in(answer, "quota");
     poll->remaining = number_in(answer, "remaining");
-    poll->known = poll->remaining >= 0;
+    poll->known = poll->remaining >= 0 && strcmp(json_text(answer, "reason"), "store") != 0;
     poll->retry_ms = number_in(answer, "retry_after_ms");
     poll->reset_ms = number_in(answer, "reset_after_ms");
     poll->blocked_ms = json_is_number(blocked) ? json_number_value(blocked) : 0;
@@ -192,10 +194,12 @@ static void put_left(const struct key_poll *p, double level, char *text, size_t 
     }
 }
 
-static void put_use(bool in_use, double rate, char *text, size_t size)
+static void put_use(bool known, bool in_use, double rate, char *text, size_t size)
 {
     char number[NUMBER_BYTES];
-    if (!in_use || rate <= 0) {
+    if (!known) {
+        (void)snprintf(text, size, "use not known");
+    } else if (!in_use || rate <= 0) {
         (void)snprintf(text, size, "%s", in_use ? "in use" : "no use seen");
     } else if (rate >= 0.095 && rate < 0.95) {
         (void)snprintf(text, size, "in use, about %.1f/s", rate);
@@ -216,7 +220,7 @@ void key_state_tell(const struct key_polls *polls, double even, struct key_state
     state->part =
         state->blocked || !p->known || p->quota <= 0 ? 0 : fmax(0, fmin(1, level / p->quota));
     put_left(p, level, state->left, sizeof state->left);
-    put_use(state->in_use, rate, state->use, sizeof state->use);
+    put_use(p->known, state->in_use, rate, state->use, sizeof state->use);
     (void)snprintf(state->retry, sizeof state->retry, "-");
     (void)snprintf(state->reset, sizeof state->reset, "-");
     if (p->known) {

@@ -18,7 +18,9 @@ struct key_poll {
     double sent_ms; /* when the question was sent */
     double came_ms; /* when the answer came, by the same clock */
     char verdict[16];
-    bool known; /* this node knows the numbers below, which are whole numbers */
+    /* This node knows the numbers below, which are whole numbers. It does not know them if it
+     * denies because the store is away: those are the same for every key. */
+    bool known;
     double quota;
     double remaining;
     double retry_ms;   /* -1: never */
@@ -40,7 +42,7 @@ struct key_state {
     char left[160]; /* "12 of 30 left", "blocked", "not known on this node" */
     char retry[64];
     char reset[64];
-    char use[64]; /* "no use seen", "in use", "in use, about 7/s" */
+    char use[64]; /* "no use seen", "in use, about 7/s", "use not known" */
 };
 
 /* Reads an answer of the server: of /v1/keys, or a limit of /v1/explain. */

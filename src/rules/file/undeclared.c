@@ -128,11 +128,13 @@ static void look_at_list(struct undeclared *u, const struct list_config *list, c
 
 /* ---- telling them ---- */
 
-/* Puts the field that a gateway usually has for an attribute: X-User-Id, X-Api-Key of api_key. */
+/* Puts the field that a gateway usually has for an attribute: X-User-Id, X-Api-Key of api_key,
+ * or of X-Api-Key. */
 static void put_field(struct buffer *out, struct weir_text name)
 {
     bool first = true;
-    buffer_put(out, TEXT("X-"));
+    bool is_field = name.len > 2 && (name.at[0] | 0x20) == 'x' && strchr("-_", name.at[1]) != NULL;
+    buffer_put(out, is_field ? TEXT("") : TEXT("X-"));
     for (size_t i = 0; i < name.len; i++) {
         char c = name.at[i] == '_' || name.at[i] == '.' ? '-' : name.at[i];
         buffer_put_char(out, first ? (char)toupper((unsigned char)c) : c);

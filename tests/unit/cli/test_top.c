@@ -45,12 +45,16 @@ static struct top_sample now(void)
         "{\"version\":\"0.2.0\",\"state\":\"ready\",\"uptime_s\":62,\"generation\":2,"
         "\"mode\":\"enforce\",\"threads\":2,\"connections\":{\"resp\":3},"
         "\"requests\":{\"resp\":110,\"http\":4},"
-        "\"results\":{\"allow\":100,\"deny\":14},\"memory_bytes\":38200000,\"cpu_seconds\":1.5}",
+        "\"results\":{\"allow\":100,\"deny\":14},\"memory_bytes\":38200000,\"cpu_seconds\":1.5,"
+        "\"notices\":[{\"name\":\"store\",\"severity\":\"critical\",\"title\":\"Store away\","
+        "\"since_ms\":1763585473000,\"text\":\"login denies all\",\"why\":\"refused\","
+        "\"act\":\"look\"}]}",
         "[{\"name\":\"watched\",\"tier\":\"free\",\"rate\":\"1/s\",\"mode\":\"shadow\","
-        "\"allowed\":2,\"denied\":0,\"never\":0,\"shadow_denied\":8,\"keys\":0,\"capacity\":0,"
-        "\"evicted\":0},"
+        "\"allowed\":2000,\"denied\":0,\"never\":0,\"shadow_denied\":8,\"keys\":0,"
+        "\"capacity\":0,\"evicted\":0,\"denied_rate\":0,\"decided_rate\":1000},"
         "{\"name\":\"api\",\"tier\":\"\",\"rate\":\"5/s\",\"mode\":\"enforce\",\"allowed\":110,"
-        "\"denied\":15,\"never\":2,\"keys\":25,\"capacity\":100,\"evicted\":8}]",
+        "\"denied\":15,\"never\":2,\"keys\":25,\"capacity\":100,\"evicted\":8,"
+        "\"denied_rate\":5.5,\"decided_rate\":60}]",
         "{\"minutes\":5,\"seconds\":62,\"others\":0,\"denied\":[{\"limit\":\"api\","
         "\"key\":\"mal\\u001b[31mlory\",\"reason\":\"ban\",\"count\":7,\"error\":0}]}");
 }
@@ -226,7 +230,7 @@ static void who_has_a_fleet_sees_its_store_and_who_is_degraded(void **state)
     assert_null(strstr(text, "DEGRADED"));
 }
 
-static void the_busiest_limit_is_first_and_nothing_drives_the_terminal(void **state)
+static void the_limit_that_denies_most_is_first_and_nothing_drives_the_terminal(void **state)
 {
     const char *text = view(0, 0);
     const char *api = strstr(text, "\napi ");
@@ -239,6 +243,25 @@ static void the_busiest_limit_is_first_and_nothing_drives_the_terminal(void **st
     assert_null(strchr(text, '\33'));
     assert_non_null(strstr(text, "memory 38.2 MB"));
     assert_non_null(strstr(text, "25.0%"));
+}
+
+static void notices_come_before_the_numbers(void **state)
+{
+    json_t *r = report();
+    assert_non_null(strstr(
+        view_of(r, 0, 0), "mode enforce\ncritical     Store away since 2025-11-19T20:51:13Z: login "
+                          "denies all\nrequests/s"));
+}
+
+static void more_notices_than_fit_are_counted(void **state)
+{
+    json_t *r = report();
+    json_t *notices = json_object_get(r, "notices");
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(json_array_append(notices, json_array_get(notices, 0)), 0);
+    }
+    const char *text = view_of(r, 0, 0);
+    assert_non_null(strstr(text, "denies all\nand 2 more, which `weir ctl status` prints\nreq"));
 }
 
 static void assert_fits(const char *text, unsigned rows, unsigned least)
@@ -254,8 +277,8 @@ static void assert_fits(const char *text, unsigned rows, unsigned least)
 static void lines_fit_the_terminal_however_small_it_is(void **state)
 {
     for (unsigned rows = 1; rows < 30; rows++) {
-        assert_fits(view(20, rows), rows, 10);
-        assert_fits(view_of(report_of_a_fleet(), 20, rows), rows, 11);
+        assert_fits(view(20, rows), rows, 11);
+        assert_fits(view_of(report_of_a_fleet(), 20, rows), rows, 12);
     }
 }
 
@@ -311,7 +334,9 @@ int main(void)
         cmocka_unit_test(durations_come_from_the_metrics),
         cmocka_unit_test(the_store_of_a_fleet_is_told_from_the_metrics),
         cmocka_unit_test(who_has_a_fleet_sees_its_store_and_who_is_degraded),
-        cmocka_unit_test(the_busiest_limit_is_first_and_nothing_drives_the_terminal),
+        cmocka_unit_test(the_limit_that_denies_most_is_first_and_nothing_drives_the_terminal),
+        cmocka_unit_test(notices_come_before_the_numbers),
+        cmocka_unit_test(more_notices_than_fit_are_counted),
         cmocka_unit_test(lines_fit_the_terminal_however_small_it_is),
         cmocka_unit_test(large_numbers_are_shown_in_the_unit_that_suits_them),
         cmocka_unit_test(samples_without_anything_make_a_report_too),

@@ -87,12 +87,25 @@ static void a_limit_that_is_put_in_gets_a_warning_about_its_own_names(void **sta
     weir_rules_close(rules);
 }
 
+static void a_name_that_is_a_field_is_not_given_its_prefix_twice(void **state)
+{
+    struct loading told;
+    struct weir_rules *rules = open_rules(ASKED_BY_IP, &told);
+    (void)state;
+    rules_serve_gateways(rules);
+    put(rules, "{name: plan, key: [X-Api-Key, ip], rate: 1/s}", &told);
+    assert_int_equal(told.warnings, 1);
+    assert_non_null(strstr(told.told, "{X-Api-Key: 'header:X-Api-Key'}"));
+    weir_rules_close(rules);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_gateways_ask_warns_at_the_start_and_a_program_does_not),
         cmocka_unit_test(each_reload_warns_until_the_name_is_declared),
         cmocka_unit_test(a_limit_that_is_put_in_gets_a_warning_about_its_own_names),
+        cmocka_unit_test(a_name_that_is_a_field_is_not_given_its_prefix_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
