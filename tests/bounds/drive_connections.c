@@ -278,6 +278,6 @@ const struct driver drivers_connections[] = {
     {"server.h", "SERVER_REQUEST_MS", requests_that_do_not_end, NULL, NULL},
     {"server.h", "SERVER_WRITE_MS", replies_that_are_not_fetched, NULL, NULL},
     {"server.h", "SERVER_LINGER_MS", linger, NULL, NULL},
-    {"server.h", "SERVER_AGE_MS", NULL, "server/net/test_overload.c", "max_age_ms"},
+    {"server.h", "SERVER_AGE_MS", NULL, "server/loop/test_overload.c", "max_age_ms"},
     {0},
 };

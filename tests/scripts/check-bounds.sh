@@ -17,11 +17,11 @@ found=$(grep -c '^BOUND_EXCEPTION(' "$WEIR_SOURCE_DIR/src/server/bounds.def")
 
 fresh_tree() {
     rm -rf "$tree/src" "$tree/include"
-    mkdir -p "$tree/src/server/net" "$tree/src/fleet" "$tree/src/common" "$tree/include"
+    mkdir -p "$tree/src/server/loop" "$tree/src/fleet" "$tree/src/common" "$tree/include"
     printf '%s\n' 'BOUND("a.h", SERVER_MAX, (2u << 4), "things",' '    "at", "who", "same", "other")' \
         'BOUND_OPTION("a.h", idle_ms, 5, "ms",' '    "at", "who", "same", "other")' \
         'BOUND_EXCEPTION("a.h", PAUSE_MS, "a pause")' >"$tree/src/server/bounds.def"
-    cat >"$tree/src/server/net/a.h" <<'EOF'
+    cat >"$tree/src/server/loop/a.h" <<'EOF'
 #define SERVER_MAX \
     (2u << 4) /* things */
 #define PAUSE_MS 10 /* that
@@ -51,28 +51,28 @@ refuses() { # refuses file line-of-source what-it-must-say
 
 fresh_tree
 "$check" "$tree"
-refuses server/net/c.c '#define QUEUE_BYTES 5' 'src/server/net/c.c:1: QUEUE_BYTES has no row'
+refuses server/loop/c.c '#define QUEUE_BYTES 5' 'src/server/loop/c.c:1: QUEUE_BYTES has no row'
 refuses fleet/d.c '#  define READS_MAX 5' 'src/fleet/d.c:1: READS_MAX has no row'
-refuses server/net/c.c '#define LIMIT_OF(x) (x)' 'LIMIT_OF has no row'
-refuses server/net/c.c '#define SERVER_MAX 5' 'SERVER_MAX has no row' # of another file
-refuses server/net/c.h 'struct b_options {
+refuses server/loop/c.c '#define LIMIT_OF(x) (x)' 'LIMIT_OF has no row'
+refuses server/loop/c.c '#define SERVER_MAX 5' 'SERVER_MAX has no row' # of another file
+refuses server/loop/c.h 'struct b_options {
     unsigned most;
     uint64_t write_ms;
-};' 'src/server/net/c.h:3: write_ms has no row'
-refuses server/net/c.h 'struct b_options {
+};' 'src/server/loop/c.h:3: write_ms has no row'
+refuses server/loop/c.h 'struct b_options {
     unsigned first_max, second;
 };' 'first_max has no row'
-refuses server/net/c.h 'struct b_options {
+refuses server/loop/c.h 'struct b_options {
     unsigned http2_max[5];
 };' 'http2_max has no row'
-refuses server/net/c.h 'struct b_options {
+refuses server/loop/c.h 'struct b_options {
     unsigned a_limit : 3;
 };' 'a_limit has no row'
-refuses server/net/c.c 'enum { PLACES = 4, CALLS_MAX = 5 };' 'CALLS_MAX has no row'
+refuses server/loop/c.c 'enum { PLACES = 4, CALLS_MAX = 5 };' 'CALLS_MAX has no row'
 refuses fleet/d.c 'static const unsigned most_bytes = 5;' 'most_bytes has no row'
-refuses server/net/c.c '/* after words */ #define BEHIND_MAX 5' 'BEHIND_MAX has no row'
+refuses server/loop/c.c '/* after words */ #define BEHIND_MAX 5' 'BEHIND_MAX has no row'
 refuses server/bounds.def 'BOUND("a.h", GONE_MAX, 1, "things",' 'a.h has no GONE_MAX'
 refuses server/bounds.def 'BOUND_EXCEPTION("a.h", GONE_MS, "a pause")' 'a.h has no GONE_MS'
 refuses server/bounds.def 'BOUND_EXCEPTION("a.h", SERVER_MAX, "a pause")' 'a second row'
-refuses server/net/a.h '#undef SERVER_MAX
+refuses server/loop/a.h '#undef SERVER_MAX
 #define SERVER_MAX 33' 'SERVER_MAX is 33, not 2u<<4'

@@ -74,7 +74,7 @@ for folder in sorted({mutate.folder_of(f) for f in mutate.sources(["src"])}):
 # The nearest tests come first; tests of other folders come last, in the order of what they cost.
 tests = mutate.Tests.__new__(mutate.Tests)
 tests.labels = {name: [name.split(".")[0]] for name in (
-    "unit.wire.resp", "unit.wire.http", "unit.rules.value.number", "unit.rules.yaml.yaml", "unit.base.hash", "fuzz.resp", "server.net.crowd",
+    "unit.wire.resp", "unit.wire.http", "unit.rules.value.number", "unit.rules.yaml.yaml", "unit.base.hash", "fuzz.resp", "server.loop.crowd",
     "server.http.http", "script.ctl")}
 tests.texts, tests.steps = dict.fromkeys(tests.labels, ""), {}
 tests.texts["unit.wire.http"] = '#include "wire/resp.h"\n'

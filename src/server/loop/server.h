@@ -8,7 +8,6 @@
  *
  *   listener.c    addresses -> listening sockets; which of them need secrets
  *   processors.c  how many threads can run at the same time
- *   reload.c      reads the rules and the secrets again
  *   worker.c      a thread, its loop, the timer that checks its connections
  *   connection.c  bytes in, bytes out, bounds; knows no protocol
  *   connection_accept.c, connection_time.c  when connections begin, and when they
@@ -21,12 +20,14 @@
  *   delays.c      replies that wait for a time
  *   server_fleet.c  the store that a fleet shares: a place on each loop, numbers, the log
  *   pending.c     keeps replies in order when an answer comes later
+ *   ../access     secrets and roles
+ *   ../record     what threads note while they answer: the keys that are denied most, the history
+ *   ../operations  what the protocols share: one form of answer, verbs on keys, reservations
+ *   ../status     the numbers of all threads; what operators must know at once, as rows
  *   ../resp, ../http, ../grpc   one protocol each: bytes -> questions -> bytes
- *   ../ask        what the protocols share: one form of answer, verbs on keys, reservations
- *   ../denied     the keys that are denied most, in a time
  *   ../admin      the operators' routes; metrics.c serves Prometheus
- *   ../notices  what operators must know at once, as rows
  *   ../sandbox    rules that operators check and try out, on threads of their own
+ *   ../app        starts and stops all parts; has the rows of the protocols
  */
 #ifndef WEIR_SERVER_LOOP_SERVER_H
 #define WEIR_SERVER_LOOP_SERVER_H

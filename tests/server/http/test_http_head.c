@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/net/access_story.h"
+#include "server/loop/access_story.h"
 #include "support/server/server_http.h"
 #include "support/engine/threads_run.h"
 #include "wire/http_request.h"

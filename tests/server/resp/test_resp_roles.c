@@ -1,5 +1,5 @@
 /* Which role each command needs, alone and after MULTI: every row of the commands is tried. */
-#include "server/net/access_story.h"
+#include "server/loop/access_story.h"
 #include "server/resp/resp_commands.h"
 
 #define ABORTED "-EXECABORT Transaction discarded because of previous errors."

@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "server/net/access_story.h"
+#include "server/loop/access_story.h"
 #include "server/loop/penalty.h"
 
 #define ATTEMPTS 20 /* at something that a busy machine may make too late */

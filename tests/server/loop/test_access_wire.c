@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "base/atomic.h"
-#include "server/net/access_story.h"
+#include "server/loop/access_story.h"
 
 #define CHECK "{\"limit\":\"api\",\"key\":\"alice\"}"
 

@@ -3,7 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/net/access_story.h"
+#include "server/loop/access_story.h"
 
 /* What server_start() says; "" if it starts. */
 static const char *try_start(enum server_protocol p, const char *address, struct access *access,
