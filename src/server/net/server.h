@@ -82,7 +82,8 @@
 #define SERVER_SAMPLE_MS 1000            /* default: between two samples (server/admin/sample.h) */
 #define SERVER_RESERVE 16      /* beyond each of the two bounds, half of it for health checks */
 #define SERVER_RESERVE_MS 1000 /* those end this soon */
-#define SERVER_ACCEPTS 4       /* new connections of a listener in one turn of a thread's loop */
+#define SERVER_BACKLOG 511 /* connections of a listener that wait in the system to be accepted */
+#define SERVER_ACCEPTS 4   /* new connections of a listener in one turn of a thread's loop */
 
 /* The name of the built-in limit, whose calls carry their own rate and burst (CL.THROTTLE). */
 #define SERVER_ADHOC "adhoc"
