@@ -193,22 +193,37 @@ static void begin_calls(struct server_client *c)
     }
 }
 
-static void kept(struct scene *s, unsigned addresses, unsigned kinds)
+/* A head of 20,000 bytes with one field, of which the half comes. */
+static void begin_head(struct server_client *c)
+{
+    static char head[9 + 10000] = "\0\x27\x10\1\0\0\0\0\1\x83\x86\x40\1x\x7f\xa1\x9b\1";
+    memset(head + 18, 'x', sizeof head - 18);
+    if (http2_begin(c, 65535)) {
+        (void)server_send(c, head, sizeof head);
+    }
+}
+
+enum { BODIES, MULTIS, CALLS, HEADS, KINDS };
+
+static void begin(struct scene *s, unsigned kind, unsigned from)
+{
+    static const struct {
+        enum server_protocol protocol;
+        void (*begin)(struct server_client *c);
+    } kinds[KINDS] = {[BODIES] = {PROTOCOL_HTTP, begin_http},
+                      [MULTIS] = {PROTOCOL_RESP, begin_multi},
+                      [CALLS] = {PROTOCOL_GRPC, begin_calls},
+                      [HEADS] = {PROTOCOL_GRPC, begin_head}};
+    kinds[kind].begin(scene_add(s, kinds[kind].protocol, from));
+}
+
+/* Begins requests that do not end, of one kind; KINDS: of any. */
+static void kept(struct scene *s, unsigned addresses, unsigned kind)
 {
     struct server_options o = scene_options();
     scene_start(s, SCENE_RULES, &o);
     for (unsigned i = 0; i < 90; i++) {
-        unsigned from = CROWD + i % addresses;
-        switch (kinds == 1 ? 2 : scene_random(kinds)) {
-        case 0:
-            begin_http(scene_add(s, PROTOCOL_HTTP, from));
-            break;
-        case 1:
-            begin_multi(scene_add(s, PROTOCOL_RESP, from));
-            break;
-        default:
-            begin_calls(scene_add(s, PROTOCOL_GRPC, from));
-        }
+        begin(s, kind < KINDS ? kind : scene_random(KINDS), CROWD + i % addresses);
         if (i % 10 == 0) {
             scene_both_are_served(s);
         }
@@ -226,13 +241,14 @@ static void kept(struct scene *s, unsigned addresses, unsigned kinds)
 
 static void thread_input_bytes(struct scene *s)
 {
-    kept(s, 1, 3);
-    kept(s, 20, 3);
+    kept(s, 1, KINDS);
+    kept(s, 20, KINDS);
+    kept(s, 20, HEADS);
 }
 
 static void call_bytes(struct scene *s)
 {
-    kept(s, 20, 1);
+    kept(s, 20, CALLS);
 }
 
 /* ---- TLS ---- */
