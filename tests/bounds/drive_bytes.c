@@ -301,6 +301,44 @@ static void handshakes(struct scene *s)
     certificates_remove(&files);
 }
 
+/* Clients make their handshakes, ask, and begin a record that does not end. */
+static void records(struct scene *s)
+{
+    enum { RECORDS = 90 };
+    static struct certificates files;
+    static struct tls_client crowd[RECORDS];
+    start_tls(s, &files);
+    struct tls_context *context = tls_client_context(&files, "ca", NULL);
+    for (unsigned i = 0; i < RECORDS; i++) {
+        struct server_client socket;
+        server_connect_from(&socket, s->address[PROTOCOL_RESP], CROWD + i % 20);
+        tls_client_open(&crowd[i], socket.fd, context);
+        assert_true(tls_client_shake(&crowd[i]));
+        assert_memory_equal(tls_client_ask(&crowd[i], "PING"), "+PONG", 5);
+        assert_true(server_send(&socket, "\x17\x03\x03\x40\x00x", 6));
+        if (i % 10 == 9) {
+            is_served_over_tls(s, context, CROWD);
+            is_served_over_tls(s, context, OTHER);
+        }
+        assert_true(scene_units(s, CROWD_KEPT) <=
+                    SERVER_THREAD_INPUT_BYTES + SERVER_HANDSHAKE_BYTES);
+    }
+    scene_await(&scene_worker(s)->counts.replaced_bytes, 1);
+    for (unsigned left = RECORDS; left > 0; left--) {
+        unsigned i = scene_random(left);
+        tls_client_close(&crowd[i]);
+        crowd[i] = crowd[left - 1];
+    }
+    is_served_over_tls(s, context, OTHER);
+    for (unsigned i = 0; i < 600 && scene_units(s, CROWD_KEPT) > 0; i++) {
+        (void)usleep(100000);
+    }
+    assert_int_equal(scene_units(s, CROWD_KEPT), 0);
+    tls_context_unref(context);
+    scene_stop(s);
+    certificates_remove(&files);
+}
+
 static void long_replies_over_tls(struct scene *s)
 {
     static struct certificates files;
@@ -332,6 +370,7 @@ const struct driver drivers_bytes[] = {
     {"server.h", "SERVER_THREAD_OUTPUT_BYTES", thread_output_bytes, NULL, NULL},
     {"server.h", "SERVER_THREAD_INPUT_BYTES", thread_input_bytes, NULL, NULL},
     {"server.h", "SERVER_HANDSHAKE_BYTES", handshakes, NULL, NULL},
+    {"server.h", "SERVER_RECORD_BYTES", records, NULL, NULL},
     {"connection_tls.c", "KEEP_BYTES", long_replies_over_tls, NULL, NULL},
     {"grpc.h", "GRPC_CALL_BYTES", call_bytes, NULL, NULL},
     {0},

@@ -57,7 +57,8 @@
 /* What an unfinished handshake of TLS counts there. Measured with OpenSSL 3.0: 41 KB while the
  * client is silent, 44 KB after its hello, 72 KB while a record of 16 KB is incomplete. */
 #define SERVER_HANDSHAKE_BYTES 81920u
-#define SERVER_IDLE_MS 300000 /* default: a connection may be silent this long */
+#define SERVER_RECORD_BYTES 17408u /* the same of an unfinished record, after the handshake */
+#define SERVER_IDLE_MS 300000      /* default: a connection may be silent this long */
 #define SERVER_REQUEST_MS                                                                          \
     10000                       /* default: a request must end this soon; the first one after
                                      * the connection was accepted */
