@@ -34,7 +34,8 @@ static const char head[] =
     "and of another one. Each row has a driver in `tests/bounds`, which goes to the bound and\n"
     "beyond. A name in capitals is a constant of the source, any other an option.\n";
 
-/* Puts "16 MB of replies" for 16777216 bytes of replies. */
+/* Puts "16 MB of replies" for 16777216 bytes of replies, and "5 ms of a step" for 5000000 ns of
+ * it. */
 static void put_value(FILE *f, const struct bound_row *row)
 {
     static const char *const units[] = {"bytes", "KB", "MB"};
@@ -47,6 +48,8 @@ static void put_value(FILE *f, const struct bound_row *row)
         }
         rest += 6;
         (void)fprintf(f, "%" PRIu64 " %s %s", value, units[i], rest);
+    } else if (strncmp(rest, "ns ", 3) == 0 && value % WEIR_MILLISECOND == 0) {
+        (void)fprintf(f, "%" PRIu64 " ms %s", value / WEIR_MILLISECOND, rest + 3);
     } else {
         (void)fprintf(f, "%" PRIu64 " %s", value, rest);
     }

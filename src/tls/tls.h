@@ -104,6 +104,9 @@ void tls_end(struct tls_session *session, struct buffer *out);
 /* True if the handshake is finished. */
 bool tls_is_up(const struct tls_session *session);
 
+/* True if a part of a record has come: the session then has a buffer for all of it. */
+bool tls_has_part(const struct tls_session *session);
+
 /* Returns the protocol that ALPN has chosen; empty: none. */
 struct weir_text tls_alpn(const struct tls_session *session);
 

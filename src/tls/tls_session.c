@@ -288,6 +288,11 @@ bool tls_is_up(const struct tls_session *s)
     return SSL_is_init_finished(s->ssl) == 1;
 }
 
+bool tls_has_part(const struct tls_session *s)
+{
+    return SSL_has_pending(s->ssl) == 1;
+}
+
 struct weir_text tls_alpn(const struct tls_session *s)
 {
     const unsigned char *name;

@@ -193,22 +193,37 @@ static void begin_calls(struct server_client *c)
     }
 }
 
-static void kept(struct scene *s, unsigned addresses, unsigned kinds)
+/* A head of 20,000 bytes with one field, of which the half comes. */
+static void begin_head(struct server_client *c)
+{
+    static char head[9 + 10000] = "\0\x27\x10\1\0\0\0\0\1\x83\x86\x40\1x\x7f\xa1\x9b\1";
+    memset(head + 18, 'x', sizeof head - 18);
+    if (http2_begin(c, 65535)) {
+        (void)server_send(c, head, sizeof head);
+    }
+}
+
+enum { BODIES, MULTIS, CALLS, HEADS, KINDS };
+
+static void begin(struct scene *s, unsigned kind, unsigned from)
+{
+    static const struct {
+        enum server_protocol protocol;
+        void (*begin)(struct server_client *c);
+    } kinds[KINDS] = {[BODIES] = {PROTOCOL_HTTP, begin_http},
+                      [MULTIS] = {PROTOCOL_RESP, begin_multi},
+                      [CALLS] = {PROTOCOL_GRPC, begin_calls},
+                      [HEADS] = {PROTOCOL_GRPC, begin_head}};
+    kinds[kind].begin(scene_add(s, kinds[kind].protocol, from));
+}
+
+/* Begins requests that do not end, of one kind; KINDS: of any. */
+static void kept(struct scene *s, unsigned addresses, unsigned kind)
 {
     struct server_options o = scene_options();
     scene_start(s, SCENE_RULES, &o);
     for (unsigned i = 0; i < 90; i++) {
-        unsigned from = CROWD + i % addresses;
-        switch (kinds == 1 ? 2 : scene_random(kinds)) {
-        case 0:
-            begin_http(scene_add(s, PROTOCOL_HTTP, from));
-            break;
-        case 1:
-            begin_multi(scene_add(s, PROTOCOL_RESP, from));
-            break;
-        default:
-            begin_calls(scene_add(s, PROTOCOL_GRPC, from));
-        }
+        begin(s, kind < KINDS ? kind : scene_random(KINDS), CROWD + i % addresses);
         if (i % 10 == 0) {
             scene_both_are_served(s);
         }
@@ -226,13 +241,14 @@ static void kept(struct scene *s, unsigned addresses, unsigned kinds)
 
 static void thread_input_bytes(struct scene *s)
 {
-    kept(s, 1, 3);
-    kept(s, 20, 3);
+    kept(s, 1, KINDS);
+    kept(s, 20, KINDS);
+    kept(s, 20, HEADS);
 }
 
 static void call_bytes(struct scene *s)
 {
-    kept(s, 20, 1);
+    kept(s, 20, CALLS);
 }
 
 /* ---- TLS ---- */
@@ -285,6 +301,44 @@ static void handshakes(struct scene *s)
     certificates_remove(&files);
 }
 
+/* Clients make their handshakes, ask, and begin a record that does not end. */
+static void records(struct scene *s)
+{
+    enum { RECORDS = 90 };
+    static struct certificates files;
+    static struct tls_client crowd[RECORDS];
+    start_tls(s, &files);
+    struct tls_context *context = tls_client_context(&files, "ca", NULL);
+    for (unsigned i = 0; i < RECORDS; i++) {
+        struct server_client socket;
+        server_connect_from(&socket, s->address[PROTOCOL_RESP], CROWD + i % 20);
+        tls_client_open(&crowd[i], socket.fd, context);
+        assert_true(tls_client_shake(&crowd[i]));
+        assert_memory_equal(tls_client_ask(&crowd[i], "PING"), "+PONG", 5);
+        assert_true(server_send(&socket, "\x17\x03\x03\x40\x00x", 6));
+        if (i % 10 == 9) {
+            is_served_over_tls(s, context, CROWD);
+            is_served_over_tls(s, context, OTHER);
+        }
+        assert_true(scene_units(s, CROWD_KEPT) <=
+                    SERVER_THREAD_INPUT_BYTES + SERVER_HANDSHAKE_BYTES);
+    }
+    scene_await(&scene_worker(s)->counts.replaced_bytes, 1);
+    for (unsigned left = RECORDS; left > 0; left--) {
+        unsigned i = scene_random(left);
+        tls_client_close(&crowd[i]);
+        crowd[i] = crowd[left - 1];
+    }
+    is_served_over_tls(s, context, OTHER);
+    for (unsigned i = 0; i < 600 && scene_units(s, CROWD_KEPT) > 0; i++) {
+        (void)usleep(100000);
+    }
+    assert_int_equal(scene_units(s, CROWD_KEPT), 0);
+    tls_context_unref(context);
+    scene_stop(s);
+    certificates_remove(&files);
+}
+
 static void long_replies_over_tls(struct scene *s)
 {
     static struct certificates files;
@@ -316,6 +370,7 @@ const struct driver drivers_bytes[] = {
     {"server.h", "SERVER_THREAD_OUTPUT_BYTES", thread_output_bytes, NULL, NULL},
     {"server.h", "SERVER_THREAD_INPUT_BYTES", thread_input_bytes, NULL, NULL},
     {"server.h", "SERVER_HANDSHAKE_BYTES", handshakes, NULL, NULL},
+    {"server.h", "SERVER_RECORD_BYTES", records, NULL, NULL},
     {"connection_tls.c", "KEEP_BYTES", long_replies_over_tls, NULL, NULL},
     {"grpc.h", "GRPC_CALL_BYTES", call_bytes, NULL, NULL},
     {0},

@@ -1,4 +1,7 @@
 /* Connections, and the time that they may take. */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <semaphore.h>
 #include <sys/socket.h>
 
 #include "bounds/bounds_scene.h"
@@ -75,6 +78,77 @@ static void all_operators(struct scene *s)
 static void operators_of_one_address(struct scene *s)
 {
     operators(s, 1, SERVER_ADMIN_PER_ADDRESS + 2); /* that of OTHER may not have ended yet */
+}
+
+/* ---- connections that are not accepted ---- */
+
+static sem_t entered;
+static sem_t released;
+
+/* A protocol that holds up the thread at each 'w', and answers every byte. */
+static int64_t hold_up(struct connection *c, struct weir_text input)
+{
+    for (size_t i = 0; i < input.len; i++) {
+        if (input.at[i] == 'w') {
+            (void)sem_post(&entered);
+            (void)sem_wait(&released);
+        }
+        buffer_put(&c->worker->replies, TEXT("."));
+    }
+    return (int64_t)input.len;
+}
+
+static const struct protocol protocol_hold = {
+    .name = "hold", .kind = PROTOCOL_GRPC, .consume = hold_up};
+
+/* Begins to connect from the address of the crowd. */
+static int begin_connection(const struct scene *s)
+{
+    const char *port = strrchr(s->address[PROTOCOL_GRPC], ':') + 1;
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr = {htonl(0x7f000000u + CROWD)}};
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)},
+                             .sin_port = htons((uint16_t)atoi(port))};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    (void)connect(fd, (struct sockaddr *)&to, sizeof to);
+    return fd;
+}
+
+/* While the thread is held up, the system keeps some connections; afterwards all are accepted. */
+static void backlog(struct scene *s)
+{
+    enum { MANY = 4 * SERVER_BACKLOG };
+    struct server_options o = scene_options();
+    struct pollfd all[MANY];
+    char byte;
+    unsigned open = 0;
+    o.speaks[PROTOCOL_GRPC] = &protocol_hold;
+    (void)sem_init(&entered, 0, 0);
+    (void)sem_init(&released, 0, 0);
+    scene_start(s, SCENE_RULES, &o);
+    assert_true(server_send(scene_add(s, PROTOCOL_GRPC, OTHER), "w", 1));
+    (void)sem_wait(&entered);
+    for (unsigned i = 0; i < MANY; i++) {
+        all[i] = (struct pollfd){.fd = begin_connection(s), .events = POLLOUT};
+    }
+    (void)poll(NULL, 0, 100);
+    (void)poll(all, MANY, 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        open += all[i].revents == POLLOUT;
+    }
+    (void)sem_post(&released);
+    assert_in_range(open, SERVER_BACKLOG, SERVER_BACKLOG + 2);
+    scene_both_are_served(s);
+    for (unsigned i = 0; i < MANY; i++) {
+        struct pollfd answer = {.fd = all[i].fd, .events = POLLIN};
+        assert_int_equal(poll(&all[i], 1, 60000), 1);
+        assert_int_equal(send(all[i].fd, "n", 1, MSG_NOSIGNAL), 1);
+        assert_int_equal(poll(&answer, 1, 60000), 1);
+        assert_int_equal(recv(all[i].fd, &byte, 1, 0), 1);
+        (void)close(all[i].fd);
+    }
+    scene_stop(s);
 }
 
 static void accepts(struct scene *s)
@@ -272,6 +346,7 @@ const struct driver drivers_connections[] = {
     {"server.h", "connections_per_address", per_address, NULL, NULL},
     {"server.h", "SERVER_ADMIN_CONNECTIONS", all_operators, NULL, NULL},
     {"server.h", "SERVER_ADMIN_PER_ADDRESS", operators_of_one_address, NULL, NULL},
+    {"server.h", "SERVER_BACKLOG", backlog, NULL, NULL},
     {"server.h", "SERVER_ACCEPTS", accepts, NULL, NULL},
     {"crowd.h", "CROWD_FRESH_MS", fresh, NULL, NULL},
     {"server.h", "SERVER_IDLE_MS", idle, NULL, NULL},

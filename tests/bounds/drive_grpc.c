@@ -47,12 +47,13 @@ static void streams(struct scene *s)
     scene_stop(s);
 }
 
-/* A field of 9000 bytes: more than a call may have, less than the frames of HTTP/2 allow. */
+/* A field of 9000 bytes: more than a call may have, less than the frames of HTTP/2 allow. The
+ * call is complete, and would be answered without the bound. */
 static void fields(struct scene *s)
 {
     enum { LONG = 9000, REST = LONG - 127 };
     static char bytes[16384];
-    char head[] = "\x83\x86\x41\x01x\x44\x16" CHECK "\x5f\x10"
+    char head[] = "\x83\x86\x41\x01x\x44\x16" BATCH "\x5f\x10"
                   "application/grpc\x40\x01x\x7f";
     struct server_options o = scene_options();
     size_t got;
@@ -65,7 +66,13 @@ static void fields(struct scene *s)
     n += LONG;
     const char frame_head[9] = {0, (char)((n - 9) >> 8), (char)(n - 9), HTTP2_HEADERS, 4, 0, 0, 0,
                                 1};
+    struct weir_text message = http2_batch(1);
+    const char data_head[14] = {0, 0, (char)(5 + message.len), HTTP2_DATA, 1, 0, 0, 0, 1, 0, 0,
+                                0, 0, (char)message.len};
     memcpy(bytes, frame_head, sizeof frame_head);
+    memcpy(bytes + n, data_head, sizeof data_head);
+    memcpy(bytes + n + sizeof data_head, message.at, message.len);
+    n += sizeof data_head + message.len;
     scene_start(s, SCENE_RULES, &o);
     struct server_client *c = scene_add(s, PROTOCOL_GRPC, CROWD);
     assert_true(http2_begin(c, 65535));

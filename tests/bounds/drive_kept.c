@@ -7,6 +7,7 @@
 #include "server/record/denied_log.h"
 #include "server/record/history.h"
 #include "server/record/top_denied.h"
+#include "support/server/access_secrets.h"
 
 static struct http_answer a;
 
@@ -96,6 +97,43 @@ static void denied_lines(struct scene *s)
     assert_int_equal(count_lines("limit=few", "key=alice"), 2 + DENIED / DENIED_LOG_EACH);
     scene_both_are_served(s);
     scene_stop(s);
+    end_log();
+}
+
+/* Calls that would give units back to many limits: few lines in a second, however many those
+ * are. */
+static void withheld_lines(struct scene *s)
+{
+    enum { LIMITS = 640, EACH = 10 };
+    static char text[LIMITS * 80];
+    char *to = stpcpy(text, "limits:\n"
+                            "  - {name: api, key: [user], rate: 1000000/s, max_keys: 100}\n");
+    struct server_options o = scene_options();
+    for (unsigned i = 0; i < LIMITS; i++) {
+        to += sprintf(to, "  - {name: l%u, when: {n: v%u}, key: [n], rate: 9/s, max_keys: 10}\n", i,
+                      i);
+    }
+    o.access = secrets(NULL, "a-secret-of-operators");
+    begin_log();
+    scene_start(s, text, &o);
+    uint64_t begun = clock_boot_ns();
+    for (unsigned i = 0; i < LIMITS; i += EACH) {
+        to = stpcpy(text, "{\"domain\":\"d\",\"descriptors\":[");
+        for (unsigned n = i; n < i + EACH; n++) {
+            to += sprintf(to,
+                          "%s{\"entries\":[{\"key\":\"n\",\"value\":\"v%u\"}],"
+                          "\"isNegativeHits\":true}",
+                          n > i ? "," : "", n);
+        }
+        (void)stpcpy(to, "]}");
+        assert_int_equal(scene_http(s, PROTOCOL_HTTP, CROWD, "POST /json", "", text, &a), 200);
+    }
+    scene_both_are_served(s);
+    uint64_t seconds = (clock_boot_ns() - begun) / WEIR_SECOND + 1;
+    assert_int_equal(threads_get(&scene_worker(s)->counts.hits_withheld), LIMITS);
+    assert_in_range(count_lines("gave nothing back", "limit=l"), 2, 64 * (seconds + 1));
+    scene_stop(s);
+    access_close(o.access);
     end_log();
 }
 
@@ -191,6 +229,9 @@ static void ends_in_time(struct scene *s)
 
 const struct driver drivers_kept[] = {
     {"log.h", "LOG_LIMIT_NS", log_lines, NULL, NULL},
+    {"rls.c", "WITHHELD_LINES", withheld_lines, NULL, NULL},
+    {"uncovered.h", "UNCOVERED_LINES", NULL, "server/admin/test_uncovered.c",
+     "many_faults_get_some_lines"},
     {"denied_log.h", "DENIED_LOG_EACH", denied_lines, NULL, NULL},
     {"denied_log.h", "DENIED_LOG_KEYS", denied_lines, NULL, NULL},
     {"history.h", "HISTORY_BYTES", history_samples, NULL, NULL},

@@ -152,6 +152,33 @@ static void held(struct scene *s)
     scene_stop(s);
 }
 
+/* The second place of the queue is 100 ms away, which is longer than a reply is held. */
+static void hold_time(struct scene *s)
+{
+    static const char rules[] =
+        "server: {hold_max: %s}\n"
+        "limits: [{name: slow, when: {path: /slow}, key: [], algorithm: leaky_bucket,\n"
+        "          rate: 10/s, queue: 5},\n"
+        "         {name: api, key: [user], rate: 1000000/s, max_keys: 100}]";
+    struct server_options o = scene_options();
+    for (unsigned longer = 0; longer < 2; longer++) {
+        char text[sizeof rules + 8];
+        unsigned denied = 0;
+        (void)snprintf(text, sizeof text, rules, longer == 0 ? "50ms" : "10s");
+        scene_start(s, text, &o);
+        for (unsigned i = 0; i < 4; i++) {
+            assert_true(server_send(scene_add(s, PROTOCOL_HTTP, CROWD), AUTH, sizeof AUTH - 1));
+        }
+        for (unsigned i = 0; i < 4; i++) {
+            assert_true(http_receive(s->crowd[i].fd, &a));
+            denied += a.status == 429;
+        }
+        assert_in_range(denied, longer == 0 ? 1 : 0, longer == 0 ? 3 : 0);
+        scene_both_are_served(s);
+        scene_stop(s);
+    }
+}
+
 /* ---- wrong secrets ---- */
 
 /* Notes wrong secrets of 10.0.`address`. Returns the delay of the last refusal. */
@@ -338,6 +365,28 @@ static void reservation_time(struct scene *s)
     scene_stop(s);
 }
 
+static void keys(struct scene *s)
+{
+    char words[64];
+    unsigned taken = 0;
+    struct server_options o = scene_options();
+    scene_start(s,
+                "limits: [{name: few, key: [user], rate: 1000/day, max_keys: 64, on_full: deny},\n"
+                "         {name: api, key: [user], rate: 1000000/s, max_keys: 100}]",
+                &o);
+    struct server_client *honest = scene_add(s, PROTOCOL_RESP, OTHER);
+    struct server_client *c = scene_add(s, PROTOCOL_RESP, CROWD);
+    assert_memory_equal(server_ask(honest, "WEIR.CHECK few honest"), "['allow'", 8);
+    do {
+        (void)snprintf(words, sizeof words, "WEIR.CHECK few key%u", taken);
+    } while (strncmp(server_ask(c, words), "['allow'", 8) == 0 && ++taken < 10000);
+    assert_non_null(strstr(c->reply, "'full'"));
+    assert_in_range(taken, 32, 200); /* of 128 places a key may have a few */
+    assert_memory_equal(server_ask(honest, "WEIR.CHECK few honest"), "['allow'", 8);
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
 static void adhoc_keys(struct scene *s)
 {
     struct server_options o = scene_options();
@@ -366,6 +415,7 @@ const struct driver drivers_later[] = {
     {"crowd.h", "CROWD_LOOKS", looks, NULL, NULL},
     {"pending.h", "SERVER_PENDING", pending, NULL, NULL},
     {"delays.h", "DELAYS_HELD", held, NULL, NULL},
+    {"config.h", "hold_max_ns", hold_time, NULL, NULL},
     {"connection.h", "CONNECTION_WRONG_MAX", guesses_at_once, NULL, NULL},
     {"penalty.h", "PENALTY_FREE", wrong_secrets, NULL, NULL},
     {"penalty.h", "PENALTY_MOST_MS", secrets_and_refusals, NULL, NULL},
@@ -373,6 +423,7 @@ const struct driver drivers_later[] = {
     {"penalty.h", "PENALTY_PLACES", delays, NULL, NULL},
     {"reservations.h", "RESERVATIONS_MAX", reservations, NULL, NULL},
     {"reservations.h", "RESERVATION_TTL_LONGEST_MS", reservation_time, NULL, NULL},
+    {"weir.h", "max_keys", keys, NULL, NULL},
     {"server.h", "adhoc_keys", adhoc_keys, NULL, NULL},
     {0},
 };

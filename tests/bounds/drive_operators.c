@@ -233,6 +233,47 @@ static void sandbox_asks(struct scene *s)
     scene_stop(s);
 }
 
+static void sandbox_step_time(struct scene *s)
+{
+    char id[33] = "";
+    char line[96];
+    struct server_options o = scene_options();
+    scene_start(s, SCENE_RULES, &o);
+    assert_int_equal(s->world.server.sandboxes->step_ns, SANDBOX_STEP_NS);
+    scene_stop(s);
+    o.sandbox_step_ns = 1;
+    scene_start(s, SCENE_RULES, &o);
+    assert_true(make_sandbox(s, CROWD, id) / 100 == 2);
+    (void)snprintf(line, sizeof line, "POST /v1/sandbox/%s", id);
+    for (unsigned gone = 0; gone < 2; gone++) {
+        int status = scene_http(s, PROTOCOL_ADMIN, CROWD, line, "",
+                                "{\"asks\":[{\"at_ms\":0,\"attributes\":{\"user\":\"u\"}}]}", &a);
+        assert_int_equal(status, gone == 0 ? 422 : 404);
+    }
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
+static void sandbox_values(struct scene *s)
+{
+    static char body[1 << 17] = "{\"asks\":[0";
+    char id[33] = "";
+    char line[96];
+    struct server_options o = scene_options();
+    char *to = body + strlen("{\"asks\":[0");
+    for (unsigned i = 0; i < 32768; i++) { /* STEP_VALUES */
+        to = stpcpy(to, ",0");
+    }
+    (void)stpcpy(to, "]}");
+    scene_start(s, SCENE_RULES, &o);
+    assert_true(make_sandbox(s, CROWD, id) / 100 == 2);
+    (void)snprintf(line, sizeof line, "POST /v1/sandbox/%s", id);
+    assert_int_equal(scene_http(s, PROTOCOL_ADMIN, CROWD, line, "", body, &a), 400);
+    assert_non_null(strstr(a.body, "found too many values"));
+    scene_both_are_served(s);
+    scene_stop(s);
+}
+
 /* ---- the demo ---- */
 
 static int make_demo(struct scene *s, unsigned from)
@@ -433,6 +474,8 @@ const struct driver drivers_operators[] = {
     {"sandboxes.h", "SANDBOXES_MAX", sandboxes, NULL, NULL},
     {"sandboxes.h", "SANDBOX_IDLE_MS", sandbox_times, NULL, NULL},
     {"sandboxes.h", "SANDBOX_ASKS_MAX", sandbox_asks, NULL, NULL},
+    {"sandboxes.h", "SANDBOX_STEP_NS", sandbox_step_time, NULL, NULL},
+    {"sandbox_step.c", "STEP_VALUES", sandbox_values, NULL, NULL},
     {"sandboxes.h", "DEMO_SANDBOXES_MAX", demo_viewers_leave, NULL, NULL},
     {"sandboxes.h", "DEMO_IDLE_MS", demo_sandboxes, NULL, NULL},
     {"sandboxes.h", "DEMO_BODY_MAX", demo_bodies, NULL, NULL},

@@ -8,6 +8,7 @@ s/^(#define SERVER_ADMIN_CONNECTIONS) 1024/\1 20/
 s/^(#define SERVER_ADMIN_PER_ADDRESS) 512/\1 4/
 s/^(#define SERVER_STREAMS) 128/\1 6/
 s/^(#define SERVER_STREAM_BYTES) \(256u << 10\)/\1 (32u << 10)/
+s/^(#define SERVER_BACKLOG) 511/\1 8/
 s/^(#define SERVER_RESERVE) 16/\1 4/
 s/^(#define SERVER_PENDING) 1024/\1 8/
 s/^(#define PENALTY_PLACES) 4096/\1 16/

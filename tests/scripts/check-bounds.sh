@@ -63,13 +63,23 @@ refuses server/loop/c.h 'struct b_options {
     unsigned first_max, second;
 };' 'first_max has no row'
 refuses server/loop/c.h 'struct b_options {
+    unsigned first_max, /* which goes on */
+        second;
+};' 'first_max has no row'
+refuses server/loop/c.h 'struct b_options {
     unsigned http2_max[5];
 };' 'http2_max has no row'
 refuses server/loop/c.h 'struct b_options {
     unsigned a_limit : 3;
 };' 'a_limit has no row'
 refuses server/loop/c.c 'enum { PLACES = 4, CALLS_MAX = 5 };' 'CALLS_MAX has no row'
+refuses server/loop/c.c 'enum places {
+    PLACES = 4, /* of all */
+    CALLS_MAX = 5,
+};' 'src/server/loop/c.c:3: CALLS_MAX has no row'
 refuses fleet/d.c 'static const unsigned most_bytes = 5;' 'most_bytes has no row'
+refuses fleet/d.c 'const size_t wait_ms[] = {5, WAIT};' 'wait_ms has no row'
+refuses fleet/d.c 'static const size_t room_bytes = sizeof(int);' 'room_bytes has no row'
 refuses server/loop/c.c '/* after words */ #define BEHIND_MAX 5' 'BEHIND_MAX has no row'
 refuses server/bounds.def 'BOUND("a.h", GONE_MAX, 1, "things",' 'a.h has no GONE_MAX'
 refuses server/bounds.def 'BOUND_EXCEPTION("a.h", GONE_MS, "a pause")' 'a.h has no GONE_MS'

@@ -110,6 +110,13 @@ static int count_frame(nghttp2_session *h2, struct connection *c)
 /* nghttp2 calls this for every frame. on_frame() counts DATA, after the call that it ends. */
 static int on_begin_frame(nghttp2_session *h2, const nghttp2_frame_hd *head, void *arg)
 {
+    struct grpc_session *s = grpc_session_of(arg);
+    if (head->type == NGHTTP2_HEADERS) {
+        s->heading = true;
+        s->head = 0;
+    } else if (head->type != NGHTTP2_CONTINUATION) {
+        s->heading = false;
+    }
     return head->type != NGHTTP2_DATA ? count_frame(h2, arg) : 0;
 }
 
@@ -160,6 +167,16 @@ static int on_data(nghttp2_session *h2, uint8_t flags, int32_t stream, const uin
     return 0;
 }
 
+/* Counts what nghttp2 keeps of a head that is not complete, after `len` more bytes have come: of a
+ * field all of them, and a client may send 64 KB of one. */
+static void count_head(struct connection *c, size_t len)
+{
+    struct grpc_session *s = grpc_session_of(c);
+    s->head = s->heading ? s->head + len : 0;
+    c->session_kept += GRPC_HEAD_COST * s->head - s->head_kept;
+    s->head_kept = GRPC_HEAD_COST * s->head;
+}
+
 static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
 {
     bool head = frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
@@ -167,6 +184,9 @@ static int on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *arg)
                 (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     struct grpc_call *call = head || ends ? call_of(h2, frame->hd.stream_id) : NULL;
     grpc_session_of(arg)->greeted = true;
+    if (frame->hd.type == NGHTTP2_HEADERS) {
+        grpc_session_of(arg)->heading = false;
+    }
     if (call != NULL && head) {
         call->headed = true;
         grpc_check_head(call);
@@ -311,6 +331,7 @@ static int64_t consume(struct connection *c, struct weir_text input)
     }
     s->stale = input.len > 0 && worker_is_stale(c->worker, input.at + input.len - 1);
     ssize_t n = nghttp2_session_mem_recv(s->h2, (const uint8_t *)input.at, input.len);
+    count_head(c, input.len);
     if (n == NGHTTP2_ERR_BAD_CLIENT_MAGIC && first) {
         return refuse_old(c);
     }
@@ -387,6 +408,7 @@ static void finish(struct connection *c)
         call = next;
     }
     c->session_kept = 0;
+    s->head_kept = 0;
     s->waiting = 0;
     free_call(s->spare);
     s->calls = NULL;

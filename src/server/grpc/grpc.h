@@ -9,12 +9,12 @@
  *   grpc_health.c   grpc.health.v1.Health
  *
  * A stream belongs to its connection. Its memory is bounded: GRPC_STREAMS streams of a connection,
- * GRPC_FIELDS_BYTES of header fields and SERVER_REQUEST_BYTES of message each. Streams, and
- * messages that are not decided, count as bytes that the connection keeps. Replies that the
- * client's window does not let out count like other unsent bytes (connection_keep_reply);
- * while there are too many, the frames of the client are read, but its calls wait. A client
- * that sends many frames and few calls (floods of PING, SETTINGS, resets) is told to calm
- * down, and its connection ends.
+ * GRPC_FIELDS_BYTES of header fields and SERVER_REQUEST_BYTES of message each. Streams, heads that
+ * are not complete, and messages that are not decided, count as bytes that the connection keeps.
+ * Replies that the client's window does not let out count like other unsent bytes
+ * (connection_keep_reply); while there are too many, the frames of the client are read, but its
+ * calls wait. A client that sends many frames and few calls (floods of PING, SETTINGS, resets) is
+ * told to calm down, and its connection ends.
  *
  * A call that a fleet's store decides is answered later, and calls that follow it need not wait:
  * the protocol is `unordered` (connection.h).
@@ -31,9 +31,10 @@
 #define GRPC_CALL_BYTES 2048   /* memory of a call without messages, nghttp2's included */
 #define GRPC_SPARE_BYTES 1024  /* the largest buffer of a call whose memory is used again */
 #define GRPC_FIELDS_BYTES 8192 /* header fields of a call; of some methods, those that are read */
-#define GRPC_FRAMES 2000       /* frames of a connection that may come at once */
-#define GRPC_FRAMES_CALL 10    /* frames more for each call */
-#define GRPC_FRAMES_SECOND 20  /* frames more for each second */
+#define GRPC_HEAD_COST 2      /* memory for a byte of a head that is not complete; by Huffman 8/5 */
+#define GRPC_FRAMES 2000      /* frames of a connection that may come at once */
+#define GRPC_FRAMES_CALL 10   /* frames more for each call */
+#define GRPC_FRAMES_SECOND 20 /* frames more for each second */
 
 /* Status codes of gRPC. */
 enum grpc_status {
@@ -102,6 +103,9 @@ struct grpc_session {
     uint64_t frames;         /* how many more frames may come; see count_frame() */
     uint64_t frames_ms;      /* when that was computed, by the loop's clock */
     bool greeted;            /* the client's first frame has come */
+    bool heading;            /* a head has begun and is not complete */
+    size_t head;             /* bytes that have come since it began */
+    size_t head_kept;        /* what they count among the bytes that the session keeps */
     bool stale;              /* the present input is too old to be decided (overload.h) */
 };
 

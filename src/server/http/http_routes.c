@@ -241,13 +241,14 @@ static bool worth_reading(struct http_session *s, struct weir_text input)
 }
 
 /* Notes that the request is incomplete. Returns false, with an error in *request, if it has been
- * parsed too often: its chunks are framed in a way that the parser does not see as an end. */
+ * parsed too often: it has what looks like an end and is none, such as empty lines before it
+ * that come in pieces. */
 static bool note_more(struct connection *c, struct http_session *s, struct weir_text input,
                       struct http_request *request)
 {
     if (++s->looks > HTTP_LOOKS_MAX) {
         request->status = 400;
-        request->complaint = "found a chunked body whose end is not clear";
+        request->complaint = "found a request whose end is not clear";
         return false;
     }
     s->seen = input.len;

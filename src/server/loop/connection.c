@@ -320,10 +320,19 @@ static size_t decide(struct connection *c, struct weir_text input)
     return (size_t)used;
 }
 
+/* Returns what the session of TLS counts. */
+static size_t sealed_bytes(const struct connection *c)
+{
+    return c->tls == NULL         ? 0
+           : !c->up               ? SERVER_HANDSHAKE_BYTES
+           : tls_has_part(c->tls) ? SERVER_RECORD_BYTES
+                                  : 0;
+}
+
 void connection_note_kept(struct connection *c)
 {
-    size_t sealed = c->tls != NULL && !c->up ? SERVER_HANDSHAKE_BYTES : 0;
-    crowd_set(c, CROWD_KEPT, c->closing ? 0 : buffer_len(&c->input) + c->session_kept + sealed);
+    size_t kept = buffer_len(&c->input) + c->session_kept + sealed_bytes(c);
+    crowd_set(c, CROWD_KEPT, c->closing ? 0 : kept);
     make_room(c, CROWD_KEPT, SERVER_THREAD_INPUT_BYTES);
 }
 

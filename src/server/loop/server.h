@@ -59,7 +59,8 @@
 /* What an unfinished handshake of TLS counts there. Measured with OpenSSL 3.0: 41 KB while the
  * client is silent, 44 KB after its hello, 72 KB while a record of 16 KB is incomplete. */
 #define SERVER_HANDSHAKE_BYTES 81920u
-#define SERVER_IDLE_MS 300000 /* default: a connection may be silent this long */
+#define SERVER_RECORD_BYTES 17408u /* the same of an unfinished record, after the handshake */
+#define SERVER_IDLE_MS 300000      /* default: a connection may be silent this long */
 #define SERVER_REQUEST_MS                                                                          \
     10000                       /* default: a request must end this soon; the first one after
                                      * the connection was accepted */
@@ -84,7 +85,8 @@
 #define SERVER_SAMPLE_MS 1000            /* default: between two samples (server/admin/sample.h) */
 #define SERVER_RESERVE 16      /* beyond each of the two bounds, half of it for health checks */
 #define SERVER_RESERVE_MS 1000 /* those end this soon */
-#define SERVER_ACCEPTS 4       /* new connections of a listener in one turn of a thread's loop */
+#define SERVER_BACKLOG 511 /* connections of a listener that wait in the system to be accepted */
+#define SERVER_ACCEPTS 4   /* new connections of a listener in one turn of a thread's loop */
 
 /* The name of the built-in limit, whose calls carry their own rate and burst (CL.THROTTLE). */
 #define SERVER_ADHOC "adhoc"

@@ -230,7 +230,7 @@ static int listen_on(struct worker *w, unsigned protocol, int fd)
         (void)close(fd);
         return e;
     }
-    return uv_listen(&w->listeners[protocol].uv.stream, 511, on_connection);
+    return uv_listen(&w->listeners[protocol].uv.stream, SERVER_BACKLOG, on_connection);
 }
 
 /* Returns the timer's interval: a quarter of the shortest timeout, from 1 ms to a second. */

@@ -5,8 +5,11 @@
 
 #include "base/atomic.h"
 
+#define ARGUMENT_BYTES 16384
+#define COMMAND_BYTES 81920
+
 const struct resp_limits resp_limits = {
-    .args_max = RESP_ARGS_MAX, .bulk_max = 16384, .request_max = 81920};
+    .args_max = RESP_ARGS_MAX, .bulk_max = ARGUMENT_BYTES, .request_max = COMMAND_BYTES};
 
 static const struct command_row *find_in(const struct command_row *rows, struct weir_text name)
 {

@@ -198,6 +198,39 @@ static void a_request_is_freed_when_it_is_decided(void **state)
     server_world_stop(&world);
 }
 
+/* Sends a part of a head that has a field of HALF bytes and more, which nghttp2 keeps until it
+ * is whole. */
+static void half_a_head_is_kept_until_it_is_whole(void **state)
+{
+    enum { HALF = 12000, REST = HALF + 3 - 127 };
+    static char head[9 + HALF + 64] = "\0\0\0\1\0\0\0\0\1" /* HEADERS, which go on */
+                                      "\x83\x86\x41\1x\x44\x16" BATCH "\x40\1x\x7f";
+    static char rest[] = "\0\0\3\x09\4\0\0\0\1xxx"; /* CONTINUATION, which ends them */
+    size_t n = 9 + 7 + strlen(BATCH) + 4;
+    struct server_client c;
+    head[n++] = (char)(REST % 128 | 128);
+    head[n++] = REST / 128;
+    memset(head + n, 'x', HALF);
+    n += HALF;
+    head[1] = (char)((n - 9) >> 8);
+    head[2] = (char)(n - 9);
+    start(120000);
+    server_connect(&c, address);
+    assert_true(http2_begin(&c, OPEN));
+    assert_true(server_send(&c, head, n));
+    for (unsigned i = 0; kept() < HALF && i < 1000; i++) {
+        (void)usleep(10000);
+    }
+    assert_in_range(kept(), HALF, 4 * HALF);
+    assert_true(server_send(&c, rest, sizeof rest - 1));
+    for (unsigned i = 0; kept() > GRPC_CALL_BYTES && i < 1000; i++) {
+        (void)usleep(10000);
+    }
+    assert_int_equal(kept(), GRPC_CALL_BYTES);
+    server_disconnect(&c);
+    server_world_stop(&world);
+}
+
 static void waits_until(uint64_t cut_connections)
 {
     uint64_t begun = clock_boot_ns();
@@ -298,6 +331,7 @@ int main(void)
         cmocka_unit_test(beyond_twice_the_bound_of_a_thread_connections_are_closed),
         cmocka_unit_test(a_client_that_opens_its_window_gets_every_reply),
         cmocka_unit_test(a_request_is_freed_when_it_is_decided),
+        cmocka_unit_test(half_a_head_is_kept_until_it_is_whole),
         cmocka_unit_test(a_client_that_fetches_nothing_is_cut_off),
         cmocka_unit_test(crumbs_and_pings_are_no_progress),
         cmocka_unit_test(a_client_that_fetches_steadily_is_not_cut_off),

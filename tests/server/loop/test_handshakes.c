@@ -35,6 +35,11 @@
 #define RECONNECTS 1500  /* of an innocent address during the flood */
 #define PER_ADDRESS 1000 /* connections that an address may have */
 #define SUBNETS 2500     /* of IPv6: a network has a bound on its routes */
+#ifdef WEIR_LONG
+#define ROUNDS 20 /* a connection that stays in a list when it is freed ends the server in some */
+#else
+#define ROUNDS 1
+#endif
 
 static const char rules[] = "limits: [{name: api, key: [user], rate: 1000/day}]";
 
@@ -337,9 +342,11 @@ static void assert_nobody_is_kept_out(int (*connect)(unsigned i), unsigned addre
 
 static void silent_handshakes_of_nine_addresses_keep_nobody_out(void **state)
 {
-    start("127.0.0.1:0");
-    assert_nobody_is_kept_out(connect_v4, 9);
-    server_world_stop(&world);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        start("127.0.0.1:0");
+        assert_nobody_is_kept_out(connect_v4, 9);
+        server_world_stop(&world);
+    }
 }
 
 static void handshakes_that_each_have_another_address_keep_nobody_out(void **state)
