@@ -225,7 +225,7 @@ static void make_call(struct key_stripe *s, struct synced *k, uint64_t now_ns,
 {
     const struct store_params *p = params_of(k->part.limit);
     struct sync_told told;
-    assert(!k->in_flight); /* Y2 */
+    assert(!k->in_flight);                                               /* Y2 */
     assert(!k->again || (k->flight.units >= 0 && k->flight.older >= 0)); /* Y3 */
     if (!k->again) {
         sync_view_take(&k->view, p, now_ns, &k->flight);
