@@ -139,6 +139,12 @@ extern "C" {
 enum weir_errno { WEIR_OK = 0, WEIR_ERRORS(WEIR_ERROR_ENUM) };
 #undef WEIR_ERROR_ENUM
 
+/* A range of bytes that the caller or another object owns: not terminated, and any bytes. */
+struct weir_text {
+    const char *at;
+    size_t len;
+};
+
 /* Says in words why a limiter could not be opened or changed. Success leaves it unchanged. */
 struct weir_error {
     int code;       /* one of enum weir_errno */

@@ -423,19 +423,14 @@ WEIR_API int weir_rules_now(struct weir_rules *rules, uint64_t *now_ns);
 
 /* ---- one limit by its name -------------------------------------------- */
 
-struct weir_rules_value {
-    const char *at;
-    size_t len;
-};
-
 /* A key of one limit: as many parts as the limit's `key` has; for a|b, the value of a, or of b if
  * `by` names it. */
 struct weir_rules_key {
-    struct weir_rules_value limit;
-    const struct weir_rules_value *parts;
+    struct weir_text limit;
+    const struct weir_text *parts;
     size_t parts_count;
-    struct weir_rules_value tier; /* len 0: the default tier */
-    struct weir_rules_value by;   /* later alternatives whose values are given, separated by
+    struct weir_text tier; /* len 0: the default tier */
+    struct weir_text by;   /* later alternatives whose values are given, separated by
                                      commas: "b", "b,d"; len 0: none */
 };
 
@@ -449,18 +444,18 @@ enum weir_rules_consistency {
 
 /* What weir_rules_use() found besides the limiter and the key. */
 struct weir_rules_found {
-    struct weir_rules_value tier; /* len 0: none */
-    uint64_t cost;                /* the limit's own cost; 0: none, or that of an attribute */
-    int shadow;                   /* the limit never denies, by the rules or switched: ask with
+    struct weir_text tier; /* len 0: none */
+    uint64_t cost;         /* the limit's own cost; 0: none, or that of an attribute */
+    int shadow;            /* the limit never denies, by the rules or switched: ask with
                                      WEIR_SHADOW, and let the request pass */
-    unsigned retry_jitter;        /* these two as in struct weir_rules_answer */
+    unsigned retry_jitter; /* these two as in struct weir_rules_answer */
     uint64_t window_ns;
     void *limit;        /* for weir_rules_limit_keep() */
     int consistency;    /* enum weir_rules_consistency, as in the rules */
     int hidden;         /* as in struct weir_rules_answer */
     uint64_t log_count; /* these two as in struct weir_rules_denial */
     uint64_t log_period_ns;
-    struct weir_rules_value cost_attribute; /* the limit takes its cost from this attribute, and a
+    struct weir_text cost_attribute; /* the limit takes its cost from this attribute, and a
                                                key has none: the caller has to know it; len 0:
                                                none */
 };

@@ -1,4 +1,4 @@
-/* A range of bytes that another object owns: not terminated, may hold any byte. */
+/* Functions of struct weir_text. */
 #ifndef WEIR_COMMON_TEXT_H
 #define WEIR_COMMON_TEXT_H
 
@@ -7,10 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-struct weir_text {
-    const char *at;
-    size_t len;
-};
+#include <weir.h>
 
 #define TEXT(literal) ((struct weir_text){(literal), sizeof(literal) - 1})
 

@@ -44,11 +44,11 @@ static int read_parts(const struct ruleset *set, const struct rule *rule,
                       const struct weir_rules_key *key, struct request *request,
                       struct weir_error *error)
 {
-    struct weir_text by = {key->by.at, key->by.len};
+    struct weir_text by = key->by;
     size_t used = 0;
     int e = 0;
     for (size_t i = 0; e == 0 && i < key->parts_count; i++) {
-        struct weir_text value = {key->parts[i].at, key->parts[i].len};
+        struct weir_text value = key->parts[i];
         unsigned attribute =
             rule->key[i][alternative_of(&rule->config->key[i].alternatives, by, &used)];
         if (value.at == NULL || value.len == 0) {
@@ -67,7 +67,7 @@ static int read_tier(const struct ruleset *set, const struct rule *rule,
                      const struct weir_rules_key *key, struct request *request,
                      struct weir_error *error)
 {
-    struct weir_text tier = {key->tier.at, key->tier.len};
+    struct weir_text tier = key->tier;
     if (tier.len == 0 || rule->tier_attribute == NO_ATTRIBUTE) {
         return 0;
     }
@@ -109,7 +109,7 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
     char shard[WEIR_KEY_MAX];
     size_t len;
     bool unknown = false;
-    struct weir_text name = {key->limit.at, key->limit.len};
+    struct weir_text name = key->limit;
     const struct rule *rule = ruleset_find(set, name);
     if (rule == NULL) {
         return fail(error, WEIR_ENOLIMIT, "no limit named '%.*s'",
@@ -126,7 +126,7 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
     const struct variant *variant = rule_variant(rule, &request, &unknown);
     size_t shard_len = variant->holder->remote != NULL ? shard_compose(rule, &request, shard) : 0;
     struct rules_found found = {
-        .told = {.tier = {variant->tier.at, variant->tier.len},
+        .told = {.tier = variant->tier,
                  .cost = rule->config->cost,
                  .shadow = rule->shadow,
                  .retry_jitter = rule->config->retry_jitter,
@@ -136,8 +136,7 @@ static int use(const struct ruleset *set, const struct weir_rules_key *key, rule
                  .hidden = !rule->config->expose,
                  .log_count = rule->config->log.denied.count,
                  .log_period_ns = rule->config->log.denied.period_ns,
-                 .cost_attribute = {rule->config->cost_attribute.at,
-                                    rule->config->cost_attribute.len}},
+                 .cost_attribute = rule->config->cost_attribute},
         .remote = variant->holder->remote,
         .shard = {shard_len > 0 ? shard : NULL, shard_len},
         .kind = variant->kind};

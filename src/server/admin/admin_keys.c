@@ -22,7 +22,7 @@ static int take_pair(struct ask *ask, const struct http_pair *pair, struct weir_
     } else if (ask->parts_count == CONFIG_KEY_PARTS_MAX) {
         return fail(error, WEIR_EINVAL, "key: expected at most %d parts", CONFIG_KEY_PARTS_MAX);
     } else {
-        ask->parts[ask->parts_count++] = (struct weir_rules_value){pair->value.at, pair->value.len};
+        ask->parts[ask->parts_count++] = pair->value;
     }
     return 0;
 }

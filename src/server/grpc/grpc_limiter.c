@@ -58,7 +58,7 @@ static int read_part(struct weir_text part, struct ask *ask, struct weir_error *
     if (part.len == 0 || !protobuf_is_string(part)) {
         return bad_field(error, ASK_KEY, "at least one character, of UTF-8 without NUL");
     }
-    ask->parts[ask->parts_count++] = (struct weir_rules_value){part.at, part.len};
+    ask->parts[ask->parts_count++] = part;
     return 0;
 }
 

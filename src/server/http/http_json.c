@@ -77,7 +77,7 @@ static int read_part(struct weir_text value, struct ask *ask, struct arena *aren
     struct weir_text part = {NULL, 0};
     int e = read_text(value, TEXT("key"), ask_members[ASK_KEY].least, &part, arena, error);
     if (e == 0) {
-        ask->parts[ask->parts_count++] = (struct weir_rules_value){part.at, part.len};
+        ask->parts[ask->parts_count++] = part;
     }
     return e;
 }

@@ -257,7 +257,7 @@ int answer_ask(struct asker *asker, const struct weir_rules_question *question,
 
 /* ---- one limit ---- */
 
-void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit,
+void answer_from_limit(const struct weir_answer *from, struct weir_text limit,
                        const struct weir_rules_found *found, struct answer *to)
 {
     from_engine(from, rules_reason(from), to);

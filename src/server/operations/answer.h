@@ -69,7 +69,7 @@ void answer_put_fields(struct buffer *out, const struct answer *a, bool denied, 
  * Converts the answer of one limit. A shadow limit never denies. A key that is blocked without end
  * gets the verdict NEVER, because there is no time at which a retry could succeed.
  */
-void answer_from_limit(const struct weir_answer *from, struct weir_rules_value limit,
+void answer_from_limit(const struct weir_answer *from, struct weir_text limit,
                        const struct weir_rules_found *found, struct answer *to);
 
 /* Converts the answer of the rules. */

@@ -114,8 +114,7 @@ static int ask_fleet(struct key_ask *k, uint64_t cost, uint64_t time_ns, struct 
 int key_cost(const struct key_ask *k, uint64_t given, uint64_t *cost, struct weir_error *error)
 {
     struct weir_text limit = {k->limit.at, k->limit.len};
-    struct weir_text attribute = {k->found.told.cost_attribute.at,
-                                  k->found.told.cost_attribute.len};
+    struct weir_text attribute = k->found.told.cost_attribute;
     uint64_t own = k->found.told.cost != 0 ? k->found.told.cost : 1;
     *cost = given != 0 ? given : own;
     return given != 0 || attribute.len == 0
@@ -163,9 +162,9 @@ static struct key_ask *keep(struct worker *w, const struct key_memory *of, const
     struct weir_text limit = {of->limit.at, of->limit.len};
     limit = arena_text(&p->memory, limit);
     struct key_ask *k = &awaited_of(p)->key;
-    k->limit = (struct weir_rules_value){limit.at, limit.len};
+    k->limit = limit;
     k->found = of->found;
-    k->found.told.tier = (struct weir_rules_value){NULL, 0};
+    k->found.told.tier = (struct weir_text){NULL, 0};
     k->limiter = NULL;
     k->removed = false;
     k->rate = (struct remote_rate){0, 0};
@@ -208,7 +207,7 @@ int key_begin_again(struct asker *asker, const struct key_memory *of, key_begin_
     int e = begin(k);
     if (e == ANSWER_LATER) { /* nothing has been answered yet */
         k->answer = &awaited_of(k->pending)->answer;
-        k->found.told.cost_attribute = (struct weir_rules_value){NULL, 0}; /* of these rules */
+        k->found.told.cost_attribute = (struct weir_text){NULL, 0}; /* of these rules */
         if (of->found.told.limit != NULL) { /* the server keeps the built-in one */
             weir_rules_limit_keep(of->found.told.limit);
             k->pending->let_go = let_go;
@@ -220,7 +219,7 @@ int key_begin_again(struct asker *asker, const struct key_memory *of, key_begin_
 
 struct beginning {
     struct asker *asker;
-    struct weir_rules_value limit;
+    struct weir_text limit;
     key_begin_fn begin;
     const void *data;
     size_t data_bytes;
@@ -263,7 +262,7 @@ int key_begin_any(struct asker *asker, const struct weir_rules_key *key, key_beg
                   struct weir_error *error)
 {
     struct server *server = asker->server;
-    if (!server_is_adhoc(server, (struct weir_text){key->limit.at, key->limit.len})) {
+    if (!server_is_adhoc(server, key->limit)) {
         return key_begin(asker, key, begin, data, data_bytes, answer, error);
     }
     struct rules_found found = {.told.shadow = load_relaxed(&server->adhoc_shadow) != 0,
@@ -273,13 +272,12 @@ int key_begin_any(struct asker *asker, const struct weir_rules_key *key, key_beg
     if (key->by.len > 0) {
         return fail(error, WEIR_EKEY,
                     "by: found '%.*s', but the key of limit '%s' has no alternatives",
-                    TEXT_CUT(((struct weir_text){key->by.at, key->by.len}), 64), SERVER_ADHOC);
+                    TEXT_CUT(key->by, 64), SERVER_ADHOC);
     }
     return key->parts_count != 1
                ? fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1 for limit '%s'",
                       key->parts_count, SERVER_ADHOC)
-               : begin_found(&b, server->adhoc,
-                             (struct weir_text){key->parts[0].at, key->parts[0].len}, &found);
+               : begin_found(&b, server->adhoc, key->parts[0], &found);
 }
 
 /* ---- answers ---- */

@@ -30,7 +30,7 @@ typedef int (*key_step_fn)(struct key_ask *k, int error, const struct remote_ans
 typedef int (*key_begin_fn)(struct key_ask *k);
 
 struct key_ask {
-    struct weir_rules_value limit; /* its name */
+    struct weir_text limit; /* its name */
     struct rules_found found;
     struct weir *limiter; /* decides it; NULL: a fleet does */
     struct weir_text key;
@@ -62,7 +62,7 @@ int key_begin_any(struct asker *asker, const struct weir_rules_key *key, key_beg
 /* A key of a limit that a fleet decides, remembered for later questions; `found.told.limit` is kept
  * by whoever remembers it. */
 struct key_memory {
-    struct weir_rules_value limit;
+    struct weir_text limit;
     struct rules_found found;
     struct weir_text key;
 };

@@ -55,7 +55,7 @@ extern const uint64_t ask_absent[ASK_MEMBERS]; /* what a number is if it is not 
 struct ask {
     struct weir_text text[ASK_MEMBERS]; /* by member: limit, tier, reservation */
     uint64_t number[ASK_MEMBERS];
-    struct weir_rules_value parts[CONFIG_KEY_PARTS_MAX];
+    struct weir_text parts[CONFIG_KEY_PARTS_MAX];
     size_t parts_count;
     struct weir_rules_attribute attributes[WEIR_RULES_ATTRIBUTES_MAX];
     size_t attributes_count;

@@ -51,7 +51,7 @@ static struct held *held_create(const struct key_ask *k, uint64_t cost)
     }
     memcpy(h->bytes + shard.len, k->key.at, k->key.len);
     h->found = k->found;
-    h->found.told.cost_attribute = (struct weir_rules_value){NULL, 0}; /* of these rules */
+    h->found.told.cost_attribute = (struct weir_text){NULL, 0}; /* of these rules */
     h->found.shard.at = shard.at != NULL ? h->bytes : NULL;
     return h;
 }

@@ -157,9 +157,9 @@ static int take_room(struct asker *asker, struct weir_text limit, size_t size,
 /* ---- entries ---- */
 
 /* Copies the bytes of a value to *to, and moves *to to their end. */
-static struct weir_rules_value copy(char **to, struct weir_rules_value value)
+static struct weir_text copy(char **to, struct weir_text value)
 {
-    struct weir_rules_value copied = {*to, value.len};
+    struct weir_text copied = {*to, value.len};
     if (value.len > 0) {
         memcpy(*to, value.at, value.len);
     }
@@ -197,8 +197,7 @@ struct entry *entry_create(struct asker *asker, const struct weir_rules_key *key
     size_t size = sizeof(struct entry) + key->parts_count * sizeof key->parts[0] + key->limit.len +
                   key->tier.len + parts;
     size_t held = asker->worker != NULL ? sizeof(struct held) + 2 * parts : 0; /* an estimate */
-    *e = take_room(asker, (struct weir_text){key->limit.at, key->limit.len}, size + held, &share,
-                   error);
+    *e = take_room(asker, key->limit, size + held, &share, error);
     if (*e != 0) {
         return NULL;
     }

@@ -33,7 +33,7 @@ struct entry {
                         * given without the store; a charge made without it stays */
     struct held *held; /* for a limit that a fleet decides; NULL: `handle` is used */
     struct weir_rules_key key;
-    struct weir_rules_value parts[]; /* of `key`; then the bytes of its texts */
+    struct weir_text parts[]; /* of `key`; then the bytes of its texts */
 };
 
 /* What is needed to settle in a fleet's store: the limit, which is kept, the key and the charge. */

@@ -10,7 +10,7 @@
 _Static_assert((int)REMOTE_CHECK == (int)WEIR_CHECK && (int)REMOTE_PEEK == (int)WEIR_PEEK,
                "the modes of these questions are verbs of a fleet");
 
-static const struct weir_rules_value name = {SERVER_ADHOC, sizeof SERVER_ADHOC - 1};
+static const struct weir_text name = {SERVER_ADHOC, sizeof SERVER_ADHOC - 1};
 
 int throttle_denies(const struct weir_question *q, const struct weir_answer *said)
 {
@@ -104,8 +104,7 @@ int throttle_run(struct asker *asker, enum operation operation, const struct ask
         return fail(error, WEIR_EKEY, "found %zu parts of a key, expected 1", ask->parts_count);
     }
     bool shared = asker->server->adhoc_remote != NULL;
-    int e = (shared ? throttle_ask_fleet : ask_here)(
-        asker, &t, (struct weir_text){ask->parts[0].at, ask->parts[0].len}, answer);
+    int e = (shared ? throttle_ask_fleet : ask_here)(asker, &t, ask->parts[0], answer);
     return e == WEIR_ERATE ? fail(error, WEIR_EINVAL,
                                   "count: found more than one unit per nanosecond of period_ms")
            : e == WEIR_EQUOTA

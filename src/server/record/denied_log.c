@@ -142,11 +142,14 @@ static struct denied_key *key_of(struct denied_key *set, uint64_t id)
     return oldest;
 }
 
-/* Counts a denial of a key for a reason. Returns its number. */
-static uint64_t count_denial(struct denied_log *log, const struct weir_rules_denial *d, size_t list)
+/* Counts a denial of a key for a reason. Returns its number. The address of a limit's lines
+ * stands for the limit: no two have the same. */
+static uint64_t count_denial(struct denied_log *log, const struct weir_rules_denial *d,
+                             const struct lines *lines)
 {
     struct hash hash = hash_sip(&log->secret, d->key, d->key_len);
-    uint64_t id = hash.low ^ (list * PARTS + (uint64_t)d->reason) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t of = (uintptr_t)lines + (uint64_t)d->reason;
+    uint64_t id = hash.low ^ of * UINT64_C(0x9e3779b97f4a7c15);
     struct log_part *part = &log->parts[hash.high % PARTS];
     (void)pthread_mutex_lock(&part->lock);
     struct denied_key *key = key_of(part->sets[hash.high / PARTS % SETS], id != 0 ? id : 1);
@@ -165,7 +168,7 @@ bool denied_log_due(struct denied_log *log, const struct weir_rules_denial *d,
     if (lines == NULL) {
         return false;
     }
-    line->times = count_denial(log, d, list);
+    line->times = count_denial(log, d, lines);
     if ((line->times == 1 || line->times % DENIED_LOG_EACH == 0) &&
         take_line(lines, d, &line->left_out)) {
         return true;

@@ -201,7 +201,7 @@ static bool read_key(struct command *c, const struct operation_row *row, struct 
     ask->given |= ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_KEY);
     for (; ask->parts_count < (size_t)n; ask->parts_count++) {
         struct weir_text part = c->argv[2 + ask->parts_count];
-        ask->parts[ask->parts_count] = (struct weir_rules_value){part.at, part.len};
+        ask->parts[ask->parts_count] = part;
     }
     if (!read_options(c, 2 + (unsigned)n, row->members, ask)) {
         return false;

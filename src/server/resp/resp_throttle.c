@@ -238,7 +238,7 @@ static int reset(struct asker *asker, struct weir_text key, bool *removed)
     struct weir_error error;
     ask_init(&ask);
     ask.text[ASK_LIMIT] = TEXT(SERVER_ADHOC);
-    ask.parts[0] = (struct weir_rules_value){key.at, key.len};
+    ask.parts[0] = key;
     ask.parts_count = 1;
     ask.given = ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_KEY);
     int e = operation_run(asker, OPERATION_RESET, &ask, &answer, &error);

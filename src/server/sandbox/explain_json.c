@@ -73,8 +73,7 @@ static void put_numbers(struct buffer *b, const struct explained_limit *l)
     struct answer a = {.verdict = WEIR_ALLOW};
     struct weir_rules_found found = {.shadow = 0};
     if (l->known) {
-        answer_from_limit(&l->answer, (struct weir_rules_value){l->name.at, l->name.len}, &found,
-                          &a);
+        answer_from_limit(&l->answer, l->name, &found, &a);
     }
     buffer_put(b, TEXT(",\"verdict\":"));
     if (l->known) {

@@ -58,9 +58,9 @@ static int stop(void **state)
     return 0;
 }
 
-static struct weir_rules_value value(const char *text)
+static struct weir_text value(const char *text)
 {
-    return (struct weir_rules_value){text, strlen(text)};
+    return (struct weir_text){text, strlen(text)};
 }
 
 struct made {
@@ -82,7 +82,7 @@ static struct made make_key(const struct weir_rules_key *key, uint64_t cost, uin
 
 static struct made make_at(const char *limit, uint64_t cost, uint64_t ttl_ms, uint64_t now_ns)
 {
-    struct weir_rules_value alice = value("alice");
+    struct weir_text alice = value("alice");
     struct weir_rules_key key = {.limit = value(limit), .parts = &alice, .parts_count = 1};
     return make_key(&key, cost, ttl_ms, now_ns);
 }
@@ -257,7 +257,7 @@ static void keys_of_several_parts_and_tiers_are_remembered(void **state)
     char long_part[2001];
     memset(long_part, 'x', 2000);
     long_part[2000] = 0;
-    struct weir_rules_value parts[2] = {value(long_part), {"a\0b", 3}};
+    struct weir_text parts[2] = {value(long_part), {"a\0b", 3}};
     struct weir_rules_key key = {
         .limit = value("pair"), .parts = parts, .parts_count = 2, .tier = value("pro")};
     struct made m = make_key(&key, 50, 1000, NOW);
@@ -269,8 +269,8 @@ static void keys_of_several_parts_and_tiers_are_remembered(void **state)
 
 static void what_cannot_be_reserved_says_why(void **state)
 {
-    struct weir_rules_value many[9] = {{"a", 1}, {"a", 1}, {"a", 1}, {"a", 1}, {"a", 1},
-                                       {"a", 1}, {"a", 1}, {"a", 1}, {"a", 1}};
+    struct weir_text many[9] = {{"a", 1}, {"a", 1}, {"a", 1}, {"a", 1}, {"a", 1},
+                                {"a", 1}, {"a", 1}, {"a", 1}, {"a", 1}};
     struct weir_rules_key key = {.limit = value("pair"), .parts = many, .parts_count = 9};
     struct made m = make("nowhere", 1);
     assert_int_equal(m.e, WEIR_ENOLIMIT);
@@ -325,7 +325,7 @@ static void long_keys_take_several_places(void **state)
     static char part[4001];
     uint64_t n = 0;
     memset(part, 'x', 4000);
-    struct weir_rules_value one = {part, 4000};
+    struct weir_text one = {part, 4000};
     struct weir_rules_key key = {.limit = value("day"), .parts = &one, .parts_count = 1};
     while (n < RESERVATIONS_MAX && make_key(&key, 1, 1000, NOW).e == 0) {
         n++;

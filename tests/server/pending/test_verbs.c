@@ -63,7 +63,7 @@ static struct ask ask_of(const char *limit)
     struct ask ask;
     ask_init(&ask);
     ask.text[ASK_LIMIT] = text_of(limit);
-    ask.parts[ask.parts_count++] = (struct weir_rules_value){"alice", 5};
+    ask.parts[ask.parts_count++] = (struct weir_text){"alice", 5};
     ask.given = ASK_BIT(ASK_LIMIT) | ASK_BIT(ASK_KEY);
     return ask;
 }
@@ -224,8 +224,8 @@ static void every_change_is_logged_with_who_and_what(void **state)
     struct weir_error error = {0};
     struct answer a;
     struct ask ask = ask_of("pair");
-    ask.parts[0] = (struct weir_rules_value){"acme", 4};
-    ask.parts[ask.parts_count++] = (struct weir_rules_value){"al\nice", 6};
+    ask.parts[0] = (struct weir_text){"acme", 4};
+    ask.parts[ask.parts_count++] = (struct weir_text){"al\nice", 6};
     ask.number[ASK_FOR] = 1500;
     (void)did(OPERATION_PENALIZE, 3);
     const char *line = logged();

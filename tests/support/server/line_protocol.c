@@ -72,7 +72,7 @@ static bool read_member(const struct operation_row *row, struct weir_text name,
     }
     ask->given |= ASK_BIT(i);
     if (i == ASK_KEY) {
-        ask->parts[ask->parts_count++] = (struct weir_rules_value){value.at, value.len};
+        ask->parts[ask->parts_count++] = value;
     } else if (ask_members[i].kind == ASK_TEXT) {
         ask->text[i] = value;
     } else {

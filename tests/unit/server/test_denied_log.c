@@ -65,6 +65,17 @@ static void the_first_of_each_key_and_reason_gets_a_line_then_every_hundredth(vo
     assert_int_equal(denied_log_left_out(denials, "other"), 0);
 }
 
+static void a_key_that_many_limits_deny_gets_the_first_line_of_each(void **state)
+{
+    struct denied_line line;
+    char limit[32];
+    for (unsigned i = 0; i < 300; i++) {
+        (void)snprintf(limit, sizeof limit, "limit-%u", i);
+        assert_true(deny(limit, "alice", WEIR_REASON_LIMIT, T0, &line));
+        assert_int_equal(line.times, 1);
+    }
+}
+
 /* Asks with as many keys as one second brings; returns the lines. */
 static unsigned flood(const char *limit, unsigned from, unsigned n, uint64_t now_ns)
 {
@@ -121,6 +132,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_first_of_each_key_and_reason_gets_a_line_then_every_hundredth),
+        TEST(a_key_that_many_limits_deny_gets_the_first_line_of_each),
         TEST(a_flood_of_new_keys_gets_no_more_lines_than_the_rate),
         TEST(a_clock_that_was_set_back_does_not_end_the_log),
         TEST(threads_together_write_exactly_as_many_lines),

@@ -358,7 +358,7 @@ static void assert_same_count(struct weir_rules *r, const char *user, const char
 {
     char found[WEIR_RULES_NAME];
     char words[80];
-    struct weir_rules_value part = {user, strlen(user)};
+    struct weir_text part = {user, strlen(user)};
     struct weir_rules_key key = {.limit = {"search", 6}, .parts = &part, .parts_count = 1};
     assert_int_equal(weir_rules_use(r, &key, take_ten, found, NULL), 0);
     assert_string_equal(found, tier);

@@ -186,13 +186,13 @@ static int use_it(void *arg, struct weir *limiter, const void *key, size_t key_l
 static void the_limiter_of_rate_0_is_given_to_nobody(void **state)
 {
     struct weir_rules *r = rules_open("limits: [{name: l, key: [user], rate: 2/min, " TIERS "}]");
-    struct weir_rules_value part = {"ann", 3};
+    struct weir_text part = {"ann", 3};
     struct weir_rules_key key = {
         .limit = {"l", 1}, .tier = {"out", 3}, .parts = &part, .parts_count = 1};
     struct weir_error error;
     int verdict = 0;
     assert_int_equal(weir_rules_use(r, &key, use_it, &verdict, &error), WEIR_ENOTSUP);
-    key.tier = (struct weir_rules_value){"vip", 3};
+    key.tier = (struct weir_text){"vip", 3};
     assert_int_equal(weir_rules_use(r, &key, use_it, &verdict, &error), 0);
     assert_int_equal(verdict, WEIR_ALLOW);
     weir_rules_close(r);

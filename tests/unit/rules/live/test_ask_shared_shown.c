@@ -303,7 +303,7 @@ static void a_limit_by_its_name_says_whose_it_is(void **state)
 {
     struct faked_world w;
     struct rules_found found;
-    struct weir_rules_value parts[] = {{"t1", 2}, {"abc", 3}};
+    struct weir_text parts[] = {{"t1", 2}, {"abc", 3}};
     struct weir_rules_key key = {.limit = {"f", 1}, .parts = parts, .parts_count = 2};
     faked_begin(&w, "limits:\n"
                     "- {name: f, key: [tenant, user], rate: 2/h, shard_by: tenant, shadow: true}\n"
@@ -318,7 +318,7 @@ static void a_limit_by_its_name_says_whose_it_is(void **state)
     assert_null(fake_find(&w.fleet, "f"));
 
     struct weir_rules_key local = {
-        .limit = {"l", 1}, .parts = &(struct weir_rules_value){"u", 1}, .parts_count = 1};
+        .limit = {"l", 1}, .parts = &(struct weir_text){"u", 1}, .parts_count = 1};
     assert_int_equal(weir_rules_use(w.rules, &local, look_in_public, NULL, NULL), 6);
     assert_int_equal(rules_use(w.rules, &local, look, &found, NULL), 5);
     assert_null(found.remote);

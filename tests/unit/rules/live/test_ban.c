@@ -231,7 +231,7 @@ static int check_and_count(void *arg, struct weir *limiter, const void *key, siz
 static void checks_of_one_limit_by_its_name_count_too(void **state)
 {
     struct weir_rules *r = rules_open(RULES(""));
-    struct weir_rules_value part = {"u", 1};
+    struct weir_text part = {"u", 1};
     struct weir_rules_key key = {.limit = {"l", 1}, .parts = &part, .parts_count = 1};
     struct weir_answer a = {0};
     (void)rules_allowed(r, T0, "user=u", 3);
@@ -362,7 +362,7 @@ static int unblock(void *arg, struct weir *limiter, const void *key, size_t key_
 static void banned_keys_are_listed_with_their_end_and_the_reason(void **state)
 {
     struct weir_rules *r = rules_open(RULES(", tiers: {pro: {}}"));
-    struct weir_rules_value part = {"v", 1};
+    struct weir_text part = {"v", 1};
     struct weir_rules_key key = {
         .limit = {"l", 1}, .parts = &part, .parts_count = 1, .tier = {"pro", 3}};
     assert_listed(r, T0, "");

@@ -25,8 +25,7 @@ static int take_one(void *arg, struct weir *limiter, const void *key, size_t key
 static int use(struct weir_rules *r, const char *limit, const char *a, const char *b,
                const char *tier, struct weir_answer *answer)
 {
-    struct weir_rules_value parts[2] = {{a, a != NULL ? strlen(a) : 0},
-                                        {b, b != NULL ? strlen(b) : 0}};
+    struct weir_text parts[2] = {{a, a != NULL ? strlen(a) : 0}, {b, b != NULL ? strlen(b) : 0}};
     struct weir_rules_key key = {.limit = {limit, strlen(limit)},
                                  .parts = parts,
                                  .parts_count = (a != NULL) + (b != NULL),

@@ -275,7 +275,7 @@ static int block(void *arg, struct weir *limiter, const void *key, size_t key_le
 
 static void a_block_is_told_with_its_end(void **state)
 {
-    struct weir_rules_value user = {"ann", 3};
+    struct weir_text user = {"ann", 3};
     struct weir_rules_key key = {.limit = {"a", 1}, .parts = &user, .parts_count = 1};
     uint64_t until = NOW + 90 * WEIR_SECOND;
     open_rules("limits: [{name: a, key: [user], rate: 3/min}]\n");

@@ -187,7 +187,7 @@ static int look(void *arg, struct weir *limiter, const void *key, size_t key_len
 static void whoever_uses_one_limit_is_told(void **state)
 {
     struct weir_rules *r = rules_open(one_limit);
-    struct weir_rules_value part = {"alice", 5};
+    struct weir_text part = {"alice", 5};
     struct weir_rules_key key = {.limit = {"l", 1}, .parts = &part, .parts_count = 1};
     int shadow = -1;
     for (int on = 1; on >= 0; on--) {

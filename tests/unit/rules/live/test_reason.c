@@ -48,7 +48,7 @@ static int block(void *arg, struct weir *limiter, const void *key, size_t key_le
 static void a_blocked_key_is_not_denied_by_its_units(void **state)
 {
     struct weir_rules *r = rules_open("limits: [{name: l, key: [user], rate: 5/h}]");
-    struct weir_rules_value part = {"al", 2};
+    struct weir_text part = {"al", 2};
     struct weir_rules_key key = {.limit = {"l", 1}, .parts = &part, .parts_count = 1};
     uint64_t for_ns = WEIR_MINUTE;
     assert_int_equal(weir_rules_use(r, &key, block, &for_ns, NULL), 0);
