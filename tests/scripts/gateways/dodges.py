@@ -398,6 +398,11 @@ class Attack:
                                    self.address.units + 5)
         self.note("invented users", n > self.address.most(began) or n < self.address.units, n, "of", self.address.units, statuses)
 
+    def names_that_strangers_write_are_no_users(self):
+        forgery = Dodge("stranger as alice", b"/search?x={n}", b"X-User-Id: alice")
+        n, statuses = self.reached(b"/search", self.front.client(), forgery, self.user.units + 2)
+        self.note(forgery.name, n < self.user.units + 2, "the quota of alice was spent:", n, statuses)
+
     def logins(self):
         for dodge in itertools.chain(paths(), forged(), methods()):
             self.past_the_login_limit(dodge)
@@ -431,6 +436,7 @@ if __name__ == "__main__":
     elif sys.argv[3:]:
         ATTACK.logins()
         if sys.argv[3] == "strangers":
+            ATTACK.names_that_strangers_write_are_no_users()
             ATTACK.invented_users_share_an_address()
         ATTACK.done()
     else:
