@@ -506,7 +506,7 @@ static void the_status_tells_how_the_server_is(void **state)
 
 #define DENIED(key, count)                                                                         \
     "{\"limit\":\"api\",\"key\":\"" key "\",\"reason\":\"limit\",\"count\":" #count ",\"error\":"  \
-                                                                                    "0}"
+    "0}"
 
 static void who_is_denied_most_comes_first(void **state)
 {
