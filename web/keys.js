@@ -224,7 +224,7 @@ export function open(main, api) {
         }
         described = text;
         result.clear(h("p", { class: "empty-title" }, "Describe a request"), h("p", {}, "Type attributes, for example path and user. The answer charges nothing."),
-            h("p", {}, "In a terminal: ", code("weir ctl explain path=/search/cats user=alice")),
+            h("p", {}, "In a terminal: ", code("weir ctl explain path=/search/cats user=alice ip=203.0.113.7")),
             examples.length > 0 && h("p", { class: "row examples" }, "Or begin with a request that meets ", examples.map(([name, query]) => h("a", { href: `#/keys?${query}` }, name))));
     }
 

@@ -158,7 +158,7 @@ const TITLES = (admin) => [["Limit"], admin && ["Rate", "wide"], ["Decisions", "
 export function limitsTable(choice, api, admin, series) {
     const view = table("Limits", TITLES(admin));
     view.element.classList.add("limits");
-    const none = empty("No decisions yet", "Limits appear here with their first request. Try: ", code("weir ask path=/search/cats user=alice"));
+    const none = empty("No decisions yet", "Limits appear here with their first request. Try: ", code("weir ask path=/search/cats user=alice ip=203.0.113.7"));
     const filter = filterBox("Filter limits", () => show(), { key: "/" });
     const folded = h("span", { class: "note", role: "status" });
     const more = h("button", {

@@ -100,7 +100,7 @@ const marksOf = () => feed.events.filter((e) => e.kind !== "limit").map((e) => (
 function traffic(choice) {
     const chart = timeChart({ label: "Requests per second", series: [] });
     const all = h("button", { type: "button", class: "small", hidden: true, onclick: () => choice.choose(ALL) }, "All requests");
-    const none = h("p", { class: "note" }, "No request has come yet. To send one, from a terminal: ", code("weir ask path=/search/cats user=alice"));
+    const none = h("p", { class: "note" }, "No request has come yet. To send one, from a terminal: ", code("weir ask path=/search/cats user=alice ip=203.0.113.7"));
     const box = panel("Requests per second", { actions: [all] }, h("div", { class: "panel-body" }, chart.element, none));
     const heading = box.querySelector("h2");
     let shown = null; // what the series are of

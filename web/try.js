@@ -18,6 +18,7 @@ limits:
     when: {method: POST, path: /login}
     key: [ip]
     rate: 5/min
+    on_missing: deny
   - name: search
     when: {path: /search/**}
     key: [user|ip]

@@ -264,6 +264,7 @@ def without_rules_it_prints_commands_that_work():
     for command, expected in zip(commands, (b"remaining  2 of 3", b"remaining  4 of 5", b"everyone")):
         done = run(s, command)
         assert done.returncode == 0 and expected in done.stdout, (command, done)
+        assert b"flags" not in done.stdout, (command, done)  # such as `missing`: the question has all that the rules ask for
     for command in commands[:2]:  # repeated, they show a denial soon
         codes = [run(s, command).returncode for _ in range(8)]
         assert set(codes) == {0, 4}, (command, codes)

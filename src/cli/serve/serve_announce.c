@@ -34,7 +34,7 @@ static void try_questions(char (*at)[ADDRESS_BYTES])
                          : http                                                    ? "--http"
                                                                                    : "--resp";
     if (strcmp(address, "off") != 0) {
-        try_command("ask", option, address, "path=/search/cats user=alice");
+        try_command("ask", option, address, "path=/search/cats user=alice ip=203.0.113.7");
         try_command("check", option, address, "login 203.0.113.7");
     }
 }

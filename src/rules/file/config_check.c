@@ -20,13 +20,14 @@ uint64_t config_bytes(const struct config *config, struct problems *problems)
     return add_sat(adhoc_bytes(config, problems), limits_bytes(config, problems));
 }
 
-/* Returns the file that takes the most memory of those that the rules name; NULL without files. */
+/* Returns the file that takes the most memory of those that the rules name; NULL if none takes any,
+ * because there is none or it could not be read. */
 static const struct source_file *largest_file(const struct config *config)
 {
     const struct source_file *largest = NULL;
     for (size_t i = 0; i < config->sources_count; i++) {
         for (const struct source_file *f = config->sources[i]->files; f != NULL; f = f->next) {
-            largest = largest == NULL || f->bytes > largest->bytes ? f : largest;
+            largest = f->bytes > (largest != NULL ? largest->bytes : 0) ? f : largest;
         }
     }
     return largest;

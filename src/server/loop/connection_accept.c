@@ -211,12 +211,20 @@ static bool find_room(struct connection *c)
     return open <= most + SERVER_RESERVE;
 }
 
+/* Returns whether the peer is a proxy that the operator has named: its connections are of many
+ * clients. */
+static bool is_named_proxy(const struct connection *c)
+{
+    const struct cidr_set *trusted = c->worker->server->options.trusted;
+    return trusted != NULL && cidr_set_has(trusted, &c->peer);
+}
+
 /* Returns the bound on connections of one address; 0: there is none. */
 static uint64_t most_of_address(const struct connection *c)
 {
     const struct server_options *o = &c->worker->server->options;
     if (connection_is_client(c->protocol)) {
-        return o->connections_per_address;
+        return is_named_proxy(c) ? 0 : o->connections_per_address;
     }
     uint64_t half = (o->operators + 1) / 2;
     return half < SERVER_ADMIN_PER_ADDRESS ? half : SERVER_ADMIN_PER_ADDRESS;

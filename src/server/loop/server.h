@@ -175,7 +175,7 @@ struct server_options {
         const int *fds; /* sockets of the caller, already bound; listen[] is only shown then */
         unsigned count;
     } given[PROTOCOLS];
-    unsigned connections_per_address; /* 0: no bound for one address; unix sockets have none */
+    unsigned connections_per_address; /* 0: no bound; unix sockets and `trusted` have none */
     uint64_t max_age_ms;              /* under overload, older input is refused; 0: never */
     uint64_t reservation_ttl_ms;      /* longest time to live of a reservation; 0: the default */
     bool no_page;                     /* the operators' listener does not serve the page */

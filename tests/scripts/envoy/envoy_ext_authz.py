@@ -47,6 +47,14 @@ def no_request_gets_past_the_limits_of_the_page():
     p.close()
 
 
+def no_request_of_many_at_once_gets_past_them():
+    p = Page()
+    attack = dodges.Attack(dodges.Front(("127.0.0.1", p.port), p.origin))
+    attack.many_at_once(p.world.server.process.pid)
+    attack.done()
+    p.close()
+
+
 def no_spelling_of_the_host_gets_past_a_limit_for_it():
     p = Page(login="{path: /login, host: shop.example}")
     attack = dodges.Attack(dodges.Front(("127.0.0.1", p.port), p.origin))

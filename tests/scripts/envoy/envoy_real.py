@@ -395,6 +395,15 @@ def no_spelling_of_a_request_gets_past_the_limits_of_the_guide():
     guide.close()
 
 
+def no_request_of_many_at_once_gets_past_the_limits_of_the_guide():
+    origin = dodges.Origin()
+    guide = Guide(origin.port)
+    attack = guide.attack(origin)
+    attack.many_at_once(guide.world.server.process.pid)
+    attack.done()
+    guide.close()
+
+
 def no_spelling_of_a_request_gets_past_the_limits_for_istio():
     def change(host):
         host["routes"] = [{"match": {"prefix": "/"}, "route": {"cluster": "service"}}]

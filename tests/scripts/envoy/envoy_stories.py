@@ -300,6 +300,20 @@ limits:
     w.close()
 
 
+def an_address_that_cannot_be_read_gets_past_no_limit_of_the_shipped_rules():
+    """Each question is of another user, as if clients made up their names: only limits by address stop them."""
+    for shipped in ("examples/rules.yaml", "packaging/weir.yaml"):
+        with open(os.path.join(os.environ["WEIR_SOURCE_DIR"], shipped)) as f:
+            rules = re.sub(r"^server:\n( .*\n)*", "", f.read(), flags=re.M).replace("shadow: true", "shadow: false")
+        w = World({}, rules=rules)
+        paths = ["path=/login, method=POST", "path=/search/cats"] + (["path=/page"] if "/**" in rules.replace("/search/**", "") else [])
+        for i, path in enumerate(paths):
+            for address in ("", ", ip=none", ", ip="):
+                w.expect("d", "%s, user=made-up-%d%s -> OVER: OVER -" % (path, i, address))
+            assert w.call("d", path + ", user=made-up, ip=192.0.2.1").overall_code == rls.RateLimitResponse.OK, path
+        w.close()
+
+
 def a_call_needs_the_secret_that_clients_need():
     w = World(FILES, "--check-secrets", "secrets", prepare={"secrets": "the-secret-of-envoy-0123456789\n"})
     refused(grpc.StatusCode.UNAUTHENTICATED, "expected check", lambda: w.call("shop", "user=x"))

@@ -2,18 +2,22 @@
 the gateway and weir run as the page prints them, an application of this module is behind them, and for each dodge the check
 is the same: what reaches the application as the limited endpoint has been counted by the limit.
 
-    python3 dodges.py FRONT ORIGIN [logins | strangers | hosts]
+    python3 dodges.py FRONT ORIGIN [logins | strangers | hosts | many PID]
 
 attacks the gateway at FRONT (HOST:PORT); the application listens at ORIGIN. `logins`: only its limit for /login. `strangers`:
 the gateway knows no users. `hosts`: the limit is one for /login of shop.example alone, and only the host is spelled anew.
+`many`: many requests at once, while the weir with this process ID stands still.
 
 The rule files of the pages have the same three limits: 5 a minute for each address at /login, for each user, and for each
 address at all paths. A dodge for /login is sent more often than the quota, then the plain request: together no more may
 arrive than the quota. `{n}` is another number in each request.
 """
-import itertools, re, socket, socketserver, sys, threading, time, urllib.parse
+import itertools, os, re, resource, signal, socket, socketserver, sys, threading, time, urllib.parse
 
 PATIENCE = 60
+MANY = 2000  # more than a gateway asks at once by default, or weir takes from one client
+FILES = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (FILES, FILES))  # also for what is started from here
 FREE = b"/free"
 
 
@@ -398,6 +402,31 @@ class Attack:
                                    self.address.units + 5)
         self.note("invented users", n > self.address.most(began) or n < self.address.units, n, "of", self.address.units, statuses)
 
+    def names_that_strangers_write_are_no_users(self):
+        forgery = Dodge("stranger as alice", b"/search?x={n}", b"X-User-Id: alice")
+        n, statuses = self.reached(b"/search", self.front.client(), forgery, self.user.units + 2)
+        self.note(forgery.name, n < self.user.units + 2, "the quota of alice was spent:", n, statuses)
+
+    def many_at_once(self, pid):
+        """What a gateway cannot ask about, because it asks about so many others, must not pass."""
+        if FILES < 4 * MANY:
+            return print("many at once: left out, %d open files are too few" % FILES)
+        client, began, plain = self.front.client(), time.time(), Dodge("many at once")
+        before = len(self.front.origin.arrived)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            sockets = [socket.create_connection(self.front.address, PATIENCE, (client, 0)) for _ in range(MANY)]
+            for s in sockets:
+                s.sendall(plain.request(self.front.host))
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        statuses = [self.front.status(s) for s in sockets]
+        for s in sockets:
+            s.close()
+        n = len(self.front.origin.arrived) - before
+        self.note(plain.name, n > self.login.most(began), n, "of", self.login.units, "arrived,",
+                  {status: statuses.count(status) for status in statuses})
+
     def logins(self):
         for dodge in itertools.chain(paths(), forged(), methods()):
             self.past_the_login_limit(dodge)
@@ -428,9 +457,14 @@ if __name__ == "__main__":
         ATTACK.front.clients = itertools.count(100000)  # other clients than those of the whole attack
         ATTACK.names_of_the_host()
         ATTACK.done()
+    elif sys.argv[3:4] == ["many"]:
+        ATTACK.front.clients = itertools.count(110000)
+        ATTACK.many_at_once(int(sys.argv[4]))
+        ATTACK.done()
     elif sys.argv[3:]:
         ATTACK.logins()
         if sys.argv[3] == "strangers":
+            ATTACK.names_that_strangers_write_are_no_users()
             ATTACK.invented_users_share_an_address()
         ATTACK.done()
     else:

@@ -56,4 +56,5 @@ has_field retry-after
 stop_haproxy
 
 cp "$dir/weir.whole" "$dir/weir.lua"
-http2=yes attack haproxy.md start_haproxy
+# Not many at once while weir stands still: its health checks would fail on a busy machine, and then requests pass.
+many=no http2=yes attack haproxy.md start_haproxy

@@ -12,7 +12,7 @@ master_process off;
 pid $dir/nginx.pid;
 error_log $dir/nginx_log.err;
 worker_processes 1;
-events { worker_connections 100; }
+events { worker_connections 8000; }
 http {
     access_log off;
     client_body_temp_path $dir/t1; proxy_temp_path $dir/t2; fastcgi_temp_path $dir/t3;

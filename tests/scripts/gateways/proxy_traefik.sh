@@ -21,7 +21,7 @@ grep -q "$site" "$dir/traefik.yaml" || die "the recipe does not listen"
 start_traefik() {
     run traefik "$traefik" --configFile="$dir/traefik.yaml"
     traefik_pid=$pid
-    until_true is_routed
+    await_start "$pid" is_routed
 }
 is_routed() {
     case $(curl -s -o "$dir/body" -w '%{http_code}' --interface 127.0.0.9 "http://$site/ready") in

@@ -279,6 +279,33 @@ static void the_oldest_of_a_full_address_makes_room_for_its_next(void **state)
     server_world_stop(&world);
 }
 
+/* A gateway that was refused a connection would let the request of its client pass. */
+static void a_proxy_that_is_named_has_no_bound_of_its_own(void **state)
+{
+    struct cidr gateway;
+    struct cidr_set *named;
+    struct server_options o = server_world_options();
+    assert_int_equal(cidr_parse(text_of("127.0.0.2/32"), &gateway, NULL), 0);
+    assert_int_equal(cidr_set_create(&gateway, 1, &named), 0);
+    o.threads = 1;
+    o.connections = 100;
+    o.connections_per_address = 2;
+    o.trusted = named;
+    start(&o);
+    for (unsigned from = 2; from <= 3; from++) {
+        for (unsigned i = 0; i < 20; i++) {
+            server_connect_from(&crowd[i], world.address, from);
+            assert_string_equal(server_ask(&crowd[i], "PING"), "+PONG");
+        }
+        for (unsigned i = 0; i < 20; i++) {
+            assert_int_equal(is_over(&crowd[i], false), from != 2 && i < 18);
+        }
+        let_go(20);
+    }
+    server_world_stop(&world);
+    cidr_set_destroy(named);
+}
+
 /* A socket that both threads accept from: one of them may have all the connections. */
 static void a_thread_without_idle_connections_asks_another(void **state)
 {
@@ -455,6 +482,7 @@ int main(void)
         cmocka_unit_test(the_oldest_of_the_address_that_has_most_makes_room),
         cmocka_unit_test(of_fresh_connections_those_that_have_asked_make_room_first),
         cmocka_unit_test(the_oldest_of_a_full_address_makes_room_for_its_next),
+        cmocka_unit_test(a_proxy_that_is_named_has_no_bound_of_its_own),
         cmocka_unit_test(a_thread_without_idle_connections_asks_another),
         cmocka_unit_test(replies_that_are_not_fetched_keep_nobody_out),
         cmocka_unit_test(a_reserve_is_kept_for_health),

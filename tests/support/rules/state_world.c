@@ -32,8 +32,12 @@ static void hear(void *arg, const struct weir_rules_message *message)
     if (message->severity == WEIR_RULES_NOTE) {
         return;
     }
-    (void)snprintf(w->told + len, sizeof w->told - len, "%s: %s\n",
-                   slash != NULL ? slash + 1 : message->file, message->text);
+    char line[16] = ""; /* files of the state have none */
+    if (message->line != 0) {
+        (void)snprintf(line, sizeof line, ":%u", (unsigned)message->line);
+    }
+    (void)snprintf(w->told + len, sizeof w->told - len, "%s%s: %s\n",
+                   slash != NULL ? slash + 1 : message->file, line, message->text);
 }
 
 int state_world_try(struct state_world *w, const char *yaml)

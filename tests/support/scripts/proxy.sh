@@ -4,6 +4,8 @@
 # The configurations are taken out of the documents, so that these cannot rot; only addresses are replaced. Everything
 # listens on an address of the loopback that is this test's alone: no port can be taken, nobody else is met.
 set -eu
+# shellcheck disable=SC3045  # sh of Debian has it; for the requests that come at once
+ulimit -n 16000 2>/dev/null || ulimit -n "$(ulimit -H -n)"
 export LC_ALL=C
 export no_proxy='*' NO_PROXY='*'
 dir=$(mktemp -d)
@@ -214,7 +216,7 @@ check_strangers() {
 }
 
 # attack DOCUMENT COMMAND...: the recipe with the rule file and the options that the document prints, or with $options
-# instead of these, and every dodge; with $http2, in HTTP/2 too. The command starts the proxy.
+# instead of these, and every dodge; with $http2, in HTTP/2 too; unless $many is no, many at once. The command starts the proxy.
 attack() {
     document=$1
     shift
@@ -228,5 +230,6 @@ attack() {
     "$@"
     dodges "$document"
     [ -z "${http2-}" ] || dodges_h2 "$document"
+    [ "${many-yes}" = no ] || dodges "$document" many "$weir_pid"
     attack_hosts "$document"
 }

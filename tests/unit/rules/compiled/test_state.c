@@ -1,4 +1,5 @@
 /* What rules with a folder for their state keep over a restart, what starts afresh, what goes. */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -312,6 +313,41 @@ static void a_load_that_fails_leaves_the_folder_as_it_was(void **state)
     free(path);
 }
 
+static void a_file_that_cannot_take_the_place_of_the_old_one_is_told(void **state)
+{
+    struct state_world *w = *state;
+    char command[4300];
+    state_world_open(w, LIMIT(""));
+    char *path = state_world_path(w, "api~.weir");
+    (void)snprintf(command, sizeof command, "rm %s && mkdir -p %s/x", path, path);
+    assert_int_equal(system(command), 0); /* NOLINT(cert-env33-c) */
+    state_world_reload(w, LIMIT(", max_keys: 5k"));
+    assert_told(w, ".weir.new: cannot be renamed: Is a directory; a restart will forget its keys");
+    free(path);
+}
+
+static unsigned open_files(void)
+{
+    unsigned n = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    assert_non_null(folder);
+    while (readdir(folder) != NULL) {
+        n++;
+    }
+    (void)closedir(folder);
+    return n;
+}
+
+static void a_reload_leaves_no_file_open(void **state)
+{
+    struct state_world *w = *state;
+    state_world_open(w, LIMIT(""));
+    unsigned before = open_files();
+    state_world_reload(w, LIMIT(", burst: 4"));
+    state_world_reload(w, LIMIT(", max_keys: 5k"));
+    assert_int_equal(open_files(), before);
+}
+
 static void what_a_killed_process_left_half_made_is_cleared_away(void **state)
 {
     struct state_world *w = *state;
@@ -339,6 +375,8 @@ int main(void)
         TEST(a_limit_that_a_reload_or_a_remove_takes_away_takes_its_file_with_it),
         TEST(files_of_limits_that_nobody_knows_are_told_and_left_alone),
         TEST(a_load_that_fails_leaves_the_folder_as_it_was),
+        TEST(a_file_that_cannot_take_the_place_of_the_old_one_is_told),
+        TEST(a_reload_leaves_no_file_open),
         TEST(what_a_killed_process_left_half_made_is_cleared_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -343,6 +343,8 @@ static void files_count_against_the_memory_that_another_file_of_the_folder_state
     loading_write(folder, "a.yaml", "block: [{ip: 'file:long.txt'}]\nadhoc: off\n");
     loading_write(folder, "b.yaml", "limits: [{name: z, key: [], rate: 1/s}]\n");
     assert_string_equal(loading_told_file(folder), "");
+    loading_write(folder, "c.yaml", "server: {memory: 30kB}\n"); /* less than the text has */
+    assert_null(strstr(loading_told_file(folder), "files that need 0"));
     loading_write(folder, "c.yaml", "server: {memory: 200kB}\n");
     const char *told = loading_told_file(folder);
     assert_non_null(strstr(told, "1:14: "));

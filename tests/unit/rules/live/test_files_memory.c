@@ -33,7 +33,7 @@ static char folder[] = "/tmp/weir-files-XXXXXX";
 static char rules_path[64];
 static char list_path[64];
 
-enum kind { USERS, IPV4, IPV6 };
+enum kind { USERS, IPV4, IPV6, PLANS, RATES };
 
 static void write_list(enum kind kind)
 {
@@ -46,21 +46,30 @@ static void write_list(enum kind kind)
             (void)fprintf(out, "user-%u-%u\n", high, low);
         } else if (kind == IPV4) {
             (void)fprintf(out, "%u.%u.%u.1\n", 1 + high / 250, high % 250, low);
-        } else {
+        } else if (kind == IPV6) {
             (void)fprintf(out, "2001:db8:%x:%x::/64\n", high, 2 * low);
+        } else {
+            (void)fprintf(out, "user-%u-%u,%s\n", high, low, kind == PLANS ? "gold" : "7/min");
         }
     }
     (void)fclose(out);
 }
 
-static void write_rules(const char *list, const char *rate)
+#define BLOCK_USERS "block: [{user: 'file:list'}]\n"
+#define BLOCK_NETWORKS "block: [{ip: 'file:list'}]\n"
+#define ATTRIBUTE "attributes: {user: request, plan: 'file:list by user'}\n"
+#define OVERRIDES "overrides: {by: user, file: list}, "
+
+/* With a section, or with members of the limit. */
+static void write_rules(const char *section, const char *members, const char *rate)
 {
     FILE *out = fopen(rules_path, "w");
     assert_non_null(out);
     (void)fprintf(out,
-                  "block: [{%s: 'file:list'}]\nadhoc: off\n"
-                  "limits: [{name: a, key: [user], rate: %s, max_keys: 100}]\n",
-                  list, rate);
+                  /* the lists fit, with little to spare */
+                  "%sadhoc: off\nserver: {memory: 40MB}\n"
+                  "limits: [{name: a, key: [user], %srate: %s, max_keys: 100}]\n",
+                  section, members, rate);
     (void)fclose(out);
 }
 
@@ -91,18 +100,18 @@ static void assert_counted(const struct weir_rules *rules, size_t before)
     }
 }
 
-static void load_again_and_again(const char *list)
+static void load_again_and_again(const char *section, const char *members)
 {
     struct weir_rules *rules;
     size_t before = held_bytes();
-    write_rules(list, "5/min");
+    write_rules(section, members, "5/min");
     assert_int_equal(weir_rules_open(&rules, rules_path, NULL, NULL), 0);
     assert_counted(rules, before);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(weir_rules_reload(rules, NULL, NULL), 0);
         assert_counted(rules, before);
     }
-    write_rules(list, "often");
+    write_rules(section, members, "often");
     assert_int_equal(weir_rules_reload(rules, NULL, NULL), WEIR_ERULES);
     assert_counted(rules, before);
     weir_rules_close(rules);
@@ -111,15 +120,27 @@ static void load_again_and_again(const char *list)
 static void a_list_of_values_takes_what_is_counted(void **state)
 {
     write_list(USERS);
-    load_again_and_again("user");
+    load_again_and_again(BLOCK_USERS, "");
 }
 
 static void a_list_of_networks_takes_what_is_counted(void **state)
 {
     write_list(IPV4);
-    load_again_and_again("ip");
+    load_again_and_again(BLOCK_NETWORKS, "");
     write_list(IPV6);
-    load_again_and_again("ip");
+    load_again_and_again(BLOCK_NETWORKS, "");
+}
+
+static void a_table_of_values_takes_what_is_counted(void **state)
+{
+    write_list(PLANS);
+    load_again_and_again(ATTRIBUTE, "");
+}
+
+static void rates_of_single_users_take_what_is_counted(void **state)
+{
+    write_list(RATES);
+    load_again_and_again("", OVERRIDES);
 }
 
 int main(void)
@@ -127,6 +148,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_list_of_values_takes_what_is_counted, begin, end),
         cmocka_unit_test_setup_teardown(a_list_of_networks_takes_what_is_counted, begin, end),
+        cmocka_unit_test_setup_teardown(a_table_of_values_takes_what_is_counted, begin, end),
+        cmocka_unit_test_setup_teardown(rates_of_single_users_take_what_is_counted, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
