@@ -8,7 +8,7 @@ struct state_world {
     char *folder;
     struct weir_rules *rules; /* NULL: closed */
     char told
-        [8192]; /* messages of the last call: "NAME: text" or "NAME:LINE: text", and a line end each */
+        [8192]; /* messages of the last call: "NAME: text" or "NAME:LINE: text", each with a line end */
     char names[4096];
     struct weir_error error;
 };
