@@ -3,7 +3,7 @@
 #   cmake -D FROM=folder [-D INSTEAD=folder] -D NAME=store_scripts -D TO=scripts.c -P cmake/scripts.cmake
 #
 # A piece that is also in INSTEAD is taken from there: so tests have a clock of their own, and faults. Each script begins
-# with clock.lua. Their order: one for several algorithms, those of enum weir_algorithm, and SCRIPT_... of shared/script.h.
+# with clock.lua. Their order: one for several algorithms, those of enum weir_algorithm, and SCRIPT_... of shared/core/script.h.
 set(several full common lease bucket token_bucket leaky_bucket fixed_window sliding_window sliding_log sync leased_bucket
     leased_window decide)
 set(token_bucket full plain_bucket single_bucket common bucket token_bucket sync decide)

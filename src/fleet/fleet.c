@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "fleet/fleet_thread.h"
 #include "fleet/loop.h"
-#include "shared/stores.h"
+#include "shared/store/stores.h"
 
 #define DEADLINE_NS (5 * WEIR_MILLISECOND)
 #define DEADLINE_LEAST_NS (100 * WEIR_MICROSECOND)

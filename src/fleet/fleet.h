@@ -31,7 +31,7 @@
 #include "common/remote.h"
 #include "redis/breaker.h"
 #include "rules/value/address.h"
-#include "shared/store.h"
+#include "shared/store/store.h"
 #include "tls/tls.h"
 
 struct fleet_loop;

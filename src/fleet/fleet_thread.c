@@ -13,7 +13,7 @@
 #include "base/maths.h"
 #include "fleet/loop.h"
 #include "fleet/place.h"
-#include "shared/stores.h"
+#include "shared/store/stores.h"
 
 /* Answers lead to new questions, and questions to answers: after so many rounds the loop gets its
  * turn. */

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "fleet/fleet.h"
-#include "shared/stores.h"
+#include "shared/store/stores.h"
 
 struct nodes_file {
     char mark[8];

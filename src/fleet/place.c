@@ -10,7 +10,7 @@
 #include "fleet/fleet_thread.h"
 #include "fleet/loop.h"
 #include "fleet/queue.h"
-#include "shared/stores.h"
+#include "shared/store/stores.h"
 
 struct fleet_place {
     struct fleet_thread *thread; /* NULL: the place shares */

@@ -14,7 +14,7 @@
 
 #include "base/maths.h"
 #include "shared/leased/lease.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/store/lease_limit.h"
 #include "support/store/node_keys_of.h"
 

@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "redis/slots.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/fleet/failover_ledger.h"
 #include "support/fleet/fleet_crowd.h"
 #include "support/oracle/oracle_trace.h"

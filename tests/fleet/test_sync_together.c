@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "fleet/fleet.h"
-#include "shared/stores.h"
+#include "shared/store/stores.h"
 #include "support/fleet/fleet_open.h"
 #include "support/store/redis_alone.h"
 

@@ -7,7 +7,7 @@
 
 #include "redis/breaker.h"
 #include "redis/client.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
  */
 #include <stdlib.h>
 
-#include "shared/script.h"
+#include "shared/core/script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

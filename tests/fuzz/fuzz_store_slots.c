@@ -8,7 +8,7 @@
 
 #include "redis/reply.h"
 #include "redis/slots.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,9 +1,9 @@
 /* Questions of `leased` at a node, their calls, and which question waits for which call; modelled
- * on shared/leased/send_lease.c. */
+ * on shared/store/send_lease.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "simulate/world.h"
 
 /* A question, until it is answered. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "shared/leased/lease_part.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "simulate/world.h"
 
 #define FEW_NODES 8

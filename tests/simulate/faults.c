@@ -1,7 +1,7 @@
 /* The faults, and the verbs that are used meanwhile. */
 #include <inttypes.h>
 
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "simulate/world.h"
 
 static void plan_some(struct world *w, unsigned count, enum event_kind kind)

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "simulate/world.h"
 #include "wire/resp.h"
 
@@ -62,7 +62,7 @@ static void put_on_way(struct world *w, struct message *m, enum event_kind kind,
 }
 
 /* A question that has already waited for another's call has less time than others, and a renewal
- * has more, as in shared/store_group.c. */
+ * has more, as in shared/store/store_group.c. */
 static uint64_t deadline_of(const struct world *w, const struct message *m)
 {
     uint64_t us = w->plan.deadline_us;
@@ -104,7 +104,8 @@ static const struct script *put_arguments(struct world *w, const struct message 
     }
     struct store_part part = {s->params, store_key_text(&s->key), m->cost, m->time_ns};
     *count = script_put_arguments(b, m->verb, &part, 1);
-    int64_t beyond = (int64_t)sync_beyond(s->limit, s->params); /* as in shared/store_group.c */
+    int64_t beyond =
+        (int64_t)sync_beyond(s->limit, s->params); /* as in shared/store/store_group.c */
     *count += beyond != 0 ? script_put_numbers(b, &beyond, 1) : 0;
     return script_for(w->scripts, &part, 1);
 }

@@ -1,8 +1,8 @@
-/* A node: its clock, the questions that it gets, and its calls; modelled on src/shared/store.c. */
+/* A node: its clock, the questions that it gets, and its calls; modelled on src/shared/store/store.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "simulate/world.h"
 
 #define KEYS 64 /* of each kind that a node remembers */

@@ -1,4 +1,4 @@
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "simulate/simulate.h"
 
 #include <inttypes.h>

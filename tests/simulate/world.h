@@ -4,8 +4,8 @@
 
 #include "base/maths.h"
 #include "shared/leased/lease_wait.h"
-#include "shared/script.h"
-#include "shared/stores.h"
+#include "shared/core/script.h"
+#include "shared/store/stores.h"
 #include "simulate/fake_redis.h"
 #include "simulate/simulate.h"
 #include "support/store/node_keys_of.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "redis/slots.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/store/client_loop.h"
 #include "support/store/redis_world.h"
 

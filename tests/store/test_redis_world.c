@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "redis/slots.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/store/redis_world.h"
 
 static struct redis_world world;

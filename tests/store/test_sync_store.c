@@ -41,7 +41,7 @@ static void the_store_goes_into_debt_and_nobody_admits_until_it_is_paid(void **s
     stop();
 }
 
-/* Makes the call like shared/store_group.c. */
+/* Makes the call like shared/store/store_group.c. */
 static struct weir_answer run_verb(unsigned verb, uint64_t cost, uint64_t time_ns, uint64_t now_ns)
 {
     struct store_key key;

@@ -6,7 +6,7 @@
 #include "common/log.h"
 #include "fleet/place.h"
 #include "server/record/history.h"
-#include "shared/stores.h"
+#include "shared/store/stores.h"
 
 /* ---- a place on a loop ---- */
 

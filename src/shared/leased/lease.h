@@ -1,6 +1,6 @@
 /*
  * `leased`: a node takes units of a key in advance, and spends them without asking the store. The
- * leases of a process are parts of its keys (shared/node_keys.h): any thread may ask, and locks are
+ * leases of a process are parts of its keys (shared/core/node_keys.h): any thread may ask, and locks are
  * held for nanoseconds. There is no I/O and no clock here: `now_ns` is any monotonic time that goes
  * on while the machine sleeps, read for this question, and the caller sends the calls (store.c, or
  * the simulator, which runs this very code).
@@ -52,7 +52,7 @@
 
 #include "base/hash.h"
 #include "common/buffer.h"
-#include "shared/store.h"
+#include "shared/core/store_limit.h"
 
 struct node_keys;
 

@@ -2,7 +2,7 @@
 
 #include "base/maths.h"
 #include "shared/leased/lease_part.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 
 static void fill(struct lease_call *call, struct store_limit *limit, struct hash hash,
                  uint64_t cost, uint64_t now_ns)

@@ -1,12 +1,12 @@
 /*
- * The lease of one key (lease.h): a part of the key's entry (shared/node_keys.h), which also has
+ * The lease of one key (lease.h): a part of the key's entry (shared/core/node_keys.h), which also has
  * what the store last said. The caller of each function has locked the stripe of the entry.
  */
 #ifndef WEIR_SHARED_LEASED_LEASE_PART_H
 #define WEIR_SHARED_LEASED_LEASE_PART_H
 
 #include "shared/leased/lease.h"
-#include "shared/node_keys.h"
+#include "shared/core/node_keys.h"
 
 /* The longest life by which demand and idleness are measured, because windows may be long. */
 #define LEASE_LIFE_NS (2 * WEIR_SECOND)

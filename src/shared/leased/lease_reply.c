@@ -3,7 +3,7 @@
 
 #include "base/maths.h"
 #include "shared/leased/lease_part.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 
 #define DRIFT_PART 100u /* clocks may drift apart by 1/DRIFT_PART of a life (L1) */
 #define UNSENT_NS (10 * WEIR_MILLISECOND)

@@ -4,7 +4,7 @@
 -- debt, from a far future, damaged) is left to the rest of the script, which takes `plain` for `check`.
 --
 -- Answers {now, u, r}: the bucket leads by u us and r / 128000 us after the charge; or -1 - u instead of
--- u if it denies. The node computes the rest (shared/script_plain.c).
+-- u if it denies. The node computes the rest (shared/core/script_plain.c).
 --
 -- Arguments stay text until they are used; redis.call() writes whole numbers with all their digits.
 if ARGV[1] == 'plain' then

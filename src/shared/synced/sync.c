@@ -3,11 +3,11 @@
 #include <assert.h>
 
 #include "base/atomic.h"
-#include "shared/node_keys.h"
-#include "shared/script.h"
+#include "shared/core/node_keys.h"
+#include "shared/core/script.h"
 #include "shared/synced/sync_view.h"
 
-/* The count of one key: a part of its entry (shared/node_keys.h). While a call is out, the part is
+/* The count of one key: a part of its entry (shared/core/node_keys.h). While a call is out, the part is
  * in no heap. */
 struct synced {
     struct key_part part;

@@ -1,7 +1,7 @@
 /*
  * `synced`: every node counts what it admits. Every S (100 ms) it tells the store what it has added
  * since the last time, and hears the total. The counts of a process are parts of its keys
- * (shared/node_keys.h), as in lease.h: any thread may ask, and there is no I/O and no clock here.
+ * (shared/core/node_keys.h), as in lease.h: any thread may ask, and there is no I/O and no clock here.
  *
  *   sync.c        questions and exchanges of keys: when they are made, and lost replies
  *   sync_call.c   the arguments of exchanges
@@ -65,12 +65,12 @@
 
 #include "base/hash.h"
 #include "common/buffer.h"
-#include "shared/store.h"
+#include "shared/core/node_keys.h"
+#include "shared/core/store_limit.h"
 
 #define SYNC_DEGRADED_AFTER 5u /* times S */
 #define SYNC_IDLE_AFTER 10u
 
-struct node_keys;
 
 struct sync_call {
     struct store_limit *limit; /* held until sync_reply() or sync_lost() */
@@ -124,23 +124,6 @@ void sync_put_arguments(const struct sync_call *calls, unsigned n, struct buffer
 int sync_reply(struct node_keys *keys, const struct sync_call *call,
                const struct store_reply *reply, uint64_t now_ns);
 void sync_lost(struct node_keys *keys, const struct sync_call *call, uint64_t now_ns);
-
-struct sync_counts {
-    uint64_t keys;      /* number of keys now */
-    uint64_t exchanges; /* calls made */
-    uint64_t lost;      /* calls without a reply */
-    uint64_t dropped;   /* units of windows that were over, and of refunds without a reply */
-    uint64_t full;      /* questions whose key found no room */
-    uint64_t forgotten; /* keys that were forgotten for others before they were as good as new */
-    uint64_t degraded;  /* questions that were not decided because no exchange was answered */
-};
-
-/* What is kept for all keys together; atomics. */
-struct syncs {
-    uint64_t silent_ns; /* since when exchanges were made and none was answered; 0: one was */
-    uint64_t made_ns;   /* when the last exchange was made */
-    struct sync_counts counts;
-};
 
 void sync_counts(const struct node_keys *keys, struct sync_counts *counts);
 

@@ -1,7 +1,7 @@
 #include "shared/synced/sync.h"
 
 #include "base/maths.h"
-#include "shared/stores.h"
+#include "shared/core/store_limit.h"
 
 #define NODES_LEAST 8u /* see Y2 */
 

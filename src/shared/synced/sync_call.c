@@ -1,6 +1,6 @@
 /* The script and the arguments of exchanges: lua/sync.lua. */
 #include "base/maths.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "shared/synced/sync.h"
 #include "wire/resp.h"
 

@@ -36,7 +36,7 @@
 #include <weir.h>
 
 #include "base/maths.h"
-#include "shared/params.h"
+#include "shared/core/params.h"
 
 #define SYNC_NO_WINDOW (-1) /* not known: the store uses its current window when it is told */
 

@@ -8,7 +8,7 @@
 #include "base/atomic.h"
 #include "base/clock.h"
 #include "redis/slots.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/fleet/fleet_open.h"
 
 #define PATIENCE_NS (60 * WEIR_SECOND)

@@ -8,7 +8,7 @@
 #include "common/buffer.h"
 #include "redis/breaker.h"
 #include "redis/client.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "wire/resp.h"
 
 #define WORLD_SOCKETS 8

@@ -1,4 +1,4 @@
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/store/lease_fleet.h"
 
 #include <inttypes.h>

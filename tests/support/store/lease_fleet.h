@@ -8,7 +8,7 @@
 
 #include "base/maths.h"
 #include "shared/leased/lease.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/store/node_keys_of.h"
 #include "support/store/store_redis.h"
 

@@ -5,7 +5,7 @@
 #ifndef WEIR_TESTS_SUPPORT_LEASE_LIMIT_H
 #define WEIR_TESTS_SUPPORT_LEASE_LIMIT_H
 
-#include "shared/store.h"
+#include "shared/store/store.h"
 
 void store_limit_hold(struct store_limit *limit)
 {

@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_SUPPORT_NODE_KEYS_OF_H
 #define WEIR_TESTS_SUPPORT_NODE_KEYS_OF_H
 
-#include "shared/node_keys.h"
+#include "shared/core/node_keys.h"
 
 /* A key of a limit, with a cost. */
 #define PART(l, k, c) (&(struct remote_part){.limit = (l), .key = (k), .cost = (c)})

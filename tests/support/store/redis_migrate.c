@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "redis/slots.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/store/redis_world.h"
 
 #define OWNER_MS 60000

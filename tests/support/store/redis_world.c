@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "redis/slots.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 
 #define AWAIT_MS 60000
 #define AGREE_MS 20000

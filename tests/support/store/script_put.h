@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_SUPPORT_SCRIPT_PUT_H
 #define WEIR_TESTS_SUPPORT_SCRIPT_PUT_H
 
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "wire/resp.h"
 
 static inline void script_put_load(struct buffer *b, const struct script *script)

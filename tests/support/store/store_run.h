@@ -5,7 +5,7 @@
 #ifndef WEIR_TESTS_SUPPORT_STORE_RUN_H
 #define WEIR_TESTS_SUPPORT_STORE_RUN_H
 
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/oracle/oracle_vector.h"
 #include "support/store/script_put.h"
 #include "support/store/store_redis.h"

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "shared/synced/sync.h"
 #include "support/store/node_keys_of.h"
 
 #define MS (1000 * WEIR_MICROSECOND)

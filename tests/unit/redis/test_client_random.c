@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "redis/slots.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/store/client_world.h"
 #include "support/engine/threads_run.h"
 

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "redis/slots.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/store/client_world.h"
 
 #define ANSWER ":7\r\n"

@@ -9,7 +9,8 @@
 #include <string.h>
 
 #include "shared/leased/lease.h"
-#include "shared/node_keys.h"
+#include "shared/core/node_keys.h"
+#include "shared/synced/sync.h"
 
 #define FAKE_CALLS_MAX 64
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "shared/store_question.h"
-#include "shared/store.h"
+#include "shared/store/store_question.h"
+#include "shared/store/store.h"
 #include "unit/shared/store_fakes.h"
 
 #define MS WEIR_MILLISECOND

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "shared/fallback.h"
+#include "shared/store/fallback.h"
 #include "store_fakes.h"
 
 static struct weir_options whole(int algorithm, uint64_t count, uint64_t period_ns)

@@ -12,7 +12,7 @@
 
 #include "redis/slots.h"
 #include "common/sha256.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 
 static const struct weir_text none = {NULL, 0};
 

@@ -1,6 +1,6 @@
 /* Tests what a lease may be spent on, and until when: L1 to L3 of shared/leased/lease.h. */
 #include "lease_replies.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 
 /* ---- L1 ---- */
 

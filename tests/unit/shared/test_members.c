@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <weir.h>
 
-#include "shared/members.h"
+#include "shared/store/members.h"
 
 #define S WEIR_SECOND
 

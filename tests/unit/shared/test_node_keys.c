@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "shared/leased/lease.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "support/store/sync_fakes.h"
 
 #define NOW (1000 * WEIR_SECOND)

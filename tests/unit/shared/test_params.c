@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "shared/params.h"
+#include "shared/core/params.h"
 
 static struct weir_options limit(int algorithm, uint64_t count, uint64_t period_ns)
 {

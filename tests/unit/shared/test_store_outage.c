@@ -1,7 +1,7 @@
 /* Tests `on_store_failure: local`: what a key has when the store goes, and what it keeps. */
 #include <dlfcn.h>
 
-#include "shared/stores.h"
+#include "shared/store/stores.h"
 #include "unit/shared/store_story.h"
 
 /* Opens a store that counts its nodes. */

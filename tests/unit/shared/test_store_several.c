@@ -1,4 +1,4 @@
-/* Tests questions about several limits, in one call or in parallel: S5 of shared/store.h. */
+/* Tests questions about several limits, in one call or in parallel: S5 of shared/store/store.h. */
 #include "unit/shared/store_story.h"
 
 static void limits_in_one_place_are_one_call(void **state)

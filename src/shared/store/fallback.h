@@ -14,10 +14,10 @@
  * that burst, at the edge of a window): never more than the limit itself unless there are more
  * nodes than units.
  */
-#ifndef WEIR_SHARED_FALLBACK_H
-#define WEIR_SHARED_FALLBACK_H
+#ifndef WEIR_SHARED_STORE_FALLBACK_H
+#define WEIR_SHARED_STORE_FALLBACK_H
 
-#include "shared/store.h"
+#include "shared/store/store.h"
 
 struct fallback;
 

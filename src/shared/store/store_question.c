@@ -1,6 +1,6 @@
 /* A question: it is checked, answered here if that is possible, or divided into groups, each of
  * which is asked by itself; their answers are joined. */
-#include "shared/store_question.h"
+#include "shared/store/store_question.h"
 
 #include "base/atomic.h"
 #include "base/maths.h"

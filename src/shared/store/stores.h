@@ -1,12 +1,12 @@
 /* What the stores of a process share. */
-#ifndef WEIR_SHARED_STORES_H
-#define WEIR_SHARED_STORES_H
+#ifndef WEIR_SHARED_STORE_STORES_H
+#define WEIR_SHARED_STORE_STORES_H
 
-#include "shared/fallback.h"
+#include "shared/store/fallback.h"
 #include "shared/leased/lease.h"
-#include "shared/members.h"
-#include "shared/node_keys.h"
-#include "shared/store.h"
+#include "shared/store/members.h"
+#include "shared/core/node_keys.h"
+#include "shared/store/store.h"
 #include "shared/synced/sync.h"
 
 #define SHARED_NOTES 65536

@@ -1,11 +1,11 @@
 /* The groups of a question: how each is asked, and what the store replies. */
-#include "shared/store_question.h"
+#include "shared/store/store_question.h"
 
 #include <stdlib.h>
 
 #include "base/atomic.h"
 #include "base/maths.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 
 #define UNAWAITED_NS (100 * WEIR_MILLISECOND) /* least time for calls that no question waits for */
 

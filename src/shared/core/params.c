@@ -1,4 +1,4 @@
-#include "shared/params.h"
+#include "shared/core/params.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,8 +5,8 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/maths.h"
-#include "shared/store_question.h"
-#include "shared/stores.h"
+#include "shared/store/store_question.h"
+#include "shared/store/stores.h"
 
 static const char *const mode_names[] = {"local", "exact", "leased", "synced"};
 

@@ -3,12 +3,12 @@
  * parts that are decided here are a group, all exact parts of one slot are a group, and each leased
  * or synced part is a group of its own.
  */
-#ifndef WEIR_SHARED_STORE_QUESTION_H
-#define WEIR_SHARED_STORE_QUESTION_H
+#ifndef WEIR_SHARED_STORE_STORE_QUESTION_H
+#define WEIR_SHARED_STORE_STORE_QUESTION_H
 
 #include "redis/slots.h"
 #include "shared/leased/lease_wait.h"
-#include "shared/stores.h"
+#include "shared/store/stores.h"
 
 struct store {
     struct store_shared *shared;

@@ -1,8 +1,8 @@
 /* Sends exchanges that are due: those of one slot and one script together, in one call. */
 #include <stdlib.h>
 
-#include "shared/script.h"
-#include "shared/store_question.h"
+#include "shared/core/script.h"
+#include "shared/store/store_question.h"
 
 /* A call that has not ended. */
 struct sync_sent {

@@ -8,8 +8,8 @@
  *   windows   period and offset must be whole microseconds. Quota and debt as in the local code.
  *   log       the period must be whole microseconds.
  */
-#ifndef WEIR_SHARED_PARAMS_H
-#define WEIR_SHARED_PARAMS_H
+#ifndef WEIR_SHARED_CORE_PARAMS_H
+#define WEIR_SHARED_CORE_PARAMS_H
 
 #include <stdbool.h>
 #include <stdint.h>

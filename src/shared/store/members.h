@@ -9,8 +9,8 @@
  * (members_keep()). A node that has never reached the store and has no such file knows only of
  * itself; only fleet_size sets a number that is always right.
  */
-#ifndef WEIR_SHARED_MEMBERS_H
-#define WEIR_SHARED_MEMBERS_H
+#ifndef WEIR_SHARED_STORE_MEMBERS_H
+#define WEIR_SHARED_STORE_MEMBERS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 /* A store, what the stores of a process share, and the calls that no question waits for. */
-#include "shared/store.h"
+#include "shared/store/store.h"
 
 #include <stdlib.h>
 
 #include "base/atomic.h"
 #include "base/maths.h"
-#include "shared/script.h"
-#include "shared/store_question.h"
+#include "shared/core/script.h"
+#include "shared/store/store_question.h"
 
 #define ARGUMENTS_MAX (1u << 18) /* bytes of one call, which may have WEIR_SEVERAL_MAX keys */
 #define SENDS_MAX 256            /* calls of one tick; the rest is sent by the next */

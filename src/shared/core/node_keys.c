@@ -1,4 +1,4 @@
-#include "shared/node_keys.h"
+#include "shared/core/node_keys.h"
 
 #include <assert.h>
 #include <stdlib.h>

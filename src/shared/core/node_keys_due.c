@@ -2,7 +2,7 @@
 #include <assert.h>
 
 #include "base/atomic.h"
-#include "shared/node_keys.h"
+#include "shared/core/node_keys.h"
 
 static void put_at(struct key_heap *h, size_t place, struct key_part *part)
 {

@@ -1,11 +1,11 @@
-#include "shared/members.h"
+#include "shared/store/members.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <weir.h>
 
 #include "base/atomic.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 #include "wire/resp.h"
 
 void members_init(struct members *m, const char *prefix, uint64_t node)

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 
 #include "base/maths.h"
-#include "shared/script.h"
-#include "shared/store_question.h"
+#include "shared/core/script.h"
+#include "shared/store/store_question.h"
 
 /* A call that has not ended. */
 struct flight {

@@ -4,7 +4,7 @@
  * does less (lua/plain_bucket.lua, plain_window.lua).
  */
 #include "base/maths.h"
-#include "shared/script.h"
+#include "shared/core/script.h"
 
 enum { AT_NOW, AT_STATE, AT_REST };
 

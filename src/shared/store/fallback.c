@@ -1,11 +1,11 @@
-#include "shared/fallback.h"
+#include "shared/store/fallback.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "base/atomic.h"
 #include "base/maths.h"
-#include "shared/stores.h"
+#include "shared/store/stores.h"
 
 #define RETRY_NS WEIR_SECOND /* retry if this node cannot decide: the store may be back by then */
 

@@ -1,7 +1,7 @@
 /* Gives back what a group was charged, because another group of its question was denied (S5). */
 #include "base/atomic.h"
-#include "shared/script.h"
-#include "shared/store_question.h"
+#include "shared/core/script.h"
+#include "shared/store/store_question.h"
 
 uint64_t group_charge_ns(const struct group *g, unsigned i, uint64_t time_ns)
 {

@@ -1,6 +1,6 @@
 /* The answer of the limit that clients may be told: remote_question.shown. */
 #include "limit/binding.h"
-#include "shared/store_question.h"
+#include "shared/store/store_question.h"
 
 void piece_show(const struct store_question *a, unsigned piece, const struct weir_answer *answer)
 {

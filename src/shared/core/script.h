@@ -14,8 +14,8 @@
  * asked by one call of its script; limits of several algorithms by one call of the script that has
  * all algorithms. The keys of a call must be in one slot (store_key()), and differ.
  */
-#ifndef WEIR_SHARED_SCRIPT_H
-#define WEIR_SHARED_SCRIPT_H
+#ifndef WEIR_SHARED_CORE_SCRIPT_H
+#define WEIR_SHARED_CORE_SCRIPT_H
 
 #include <stdint.h>
 
@@ -26,10 +26,10 @@
 #include "redis/reply.h"
 #include "common/remote.h"
 #include "redis/script_call.h"
-#include "shared/params.h"
+#include "shared/core/params.h"
 
 /* Scripts besides that for several algorithms (0) and those of enum weir_algorithm. MEMBERS is the
- * heartbeat of a node: shared/members.h. */
+ * heartbeat of a node: shared/store/members.h. */
 enum { SCRIPT_LEASED_BUCKET = 6, SCRIPT_LEASED_WINDOW, SCRIPT_MEMBERS };
 
 extern const struct scripts store_scripts;
@@ -42,7 +42,7 @@ extern const struct scripts store_scripts;
  *     <prefix>:1:<limit>:<kind>:{<subject>}[<subject>]
  *
  * 1 is the version of this format and of the states; the kind says what a state means
- * (shared/params.h). The subject in braces alone decides the slot in a Redis Cluster. It is the
+ * (shared/core/params.h). The subject in braces alone decides the slot in a Redis Cluster. It is the
  * limit's key; or, with `shard`, it is that text, and the key follows after the braces. So all
  * limits that are sharded by the same thing share a slot, and can be asked in one call.
  *

@@ -21,15 +21,14 @@
  * later by the time of the additional units, in a fixed window it is the window's end. A denial
  * never answers costs beyond the quota: their answer is NEVER.
  */
-#ifndef WEIR_SHARED_NODE_KEYS_H
-#define WEIR_SHARED_NODE_KEYS_H
+#ifndef WEIR_SHARED_CORE_NODE_KEYS_H
+#define WEIR_SHARED_CORE_NODE_KEYS_H
 
 #include <pthread.h>
 
 #include "base/hash.h"
 #include "base/maths.h"
-#include "shared/store.h"
-#include "shared/synced/sync.h"
+#include "shared/core/store_limit.h"
 
 enum key_kind { KEY_FREE, KEY_NOTED, KEY_LEASED, KEY_SYNCED, KEY_KINDS };
 
@@ -84,6 +83,24 @@ struct key_stripe {
     uint64_t count[KEY_KINDS]; /* numbers of entries; read without the lock */
     struct key_heap heap[KEY_KINDS];
 } __attribute__((aligned(64)));
+
+/* What `synced` counts. */
+struct sync_counts {
+    uint64_t keys;      /* number of keys now */
+    uint64_t exchanges; /* calls made */
+    uint64_t lost;      /* calls without a reply */
+    uint64_t dropped;   /* units of windows that were over, and of refunds without a reply */
+    uint64_t full;      /* questions whose key found no room */
+    uint64_t forgotten; /* keys that were forgotten for others before they were as good as new */
+    uint64_t degraded;  /* questions that were not decided because no exchange was answered */
+};
+
+/* What is kept for all keys together; atomics. */
+struct syncs {
+    uint64_t silent_ns; /* since when exchanges were made and none was answered; 0: one was */
+    uint64_t made_ns;   /* when the last exchange was made */
+    struct sync_counts counts;
+};
 
 struct node_keys {
     uint64_t stripes; /* a power of two */
