@@ -62,6 +62,16 @@ static void ask(const char *path, const char *name, const char *value, unsigned 
     }
 }
 
+/* Looks at a time. A look fails while the server's own thread reads the limits: then it looks again. */
+static void look(uint64_t now_ns)
+{
+    uncovered_look(&watch, &world->server, now_ns);
+    while (watch.due_ns == now_ns + WEIR_SECOND) {
+        watch.due_ns = now_ns;
+        uncovered_look(&watch, &world->server, now_ns);
+    }
+}
+
 /* Looks after so many minutes. Requires the text that was logged, without times. */
 static void assert_logged(unsigned minutes, const char *expected)
 {
@@ -69,7 +79,7 @@ static void assert_logged(unsigned minutes, const char *expected)
     char said[8192] = "";
     assert_int_equal(ftruncate(lines, 0), 0);
     assert_int_equal(lseek(lines, 0, SEEK_SET), 0);
-    uncovered_look(&watch, &world->server, T0 + minutes * WEIR_MINUTE);
+    look(T0 + minutes * WEIR_MINUTE);
     ssize_t n = pread(lines, text, sizeof text - 1, 0);
     assert_true(n >= 0);
     text[n] = 0;
