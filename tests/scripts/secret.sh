@@ -197,6 +197,10 @@ if [ "$(id -u)" = 0 ]; then
     chmod 755 "$dir"
     cp "$weir" "$dir/weir"
     weir=$dir/weir
+    # That user need not be able to reach the folder of the sources either.
+    cp "$WEIR_SOURCE_DIR/tests/tsan.supp" "$dir/tsan.supp"
+    TSAN_OPTIONS=$(printf '%s' "${TSAN_OPTIONS:-}" | sed "s|suppressions=[^:]*|suppressions=$dir/tsan.supp|")
+    export TSAN_OPTIONS
     give() { chown -R 12345:12345 "$@"; }
 else
     give() { :; }
