@@ -77,18 +77,32 @@ static void put_reset_at(struct buffer *b, const struct ratelimit *r)
     put_integer(b, TEXT(""), add_sat(r->now_s, seconds(r->reset_after_ms)));
 }
 
+#define FIELD(name, put)                                                                           \
+    {                                                                                              \
+        name ": ", sizeof name - 1, put                                                            \
+    }
+
 const struct ratelimit_field *ratelimit_fields(enum ratelimit_format format)
 {
     static const struct ratelimit_field fields[RATELIMIT_FORMATS][4] = {
-        [RATELIMIT_IETF] = {{"RateLimit-Policy", put_policy}, {"RateLimit", put_state}},
-        [RATELIMIT_X_EPOCH] = {{"X-RateLimit-Limit", put_quota},
-                               {"X-RateLimit-Remaining", put_remaining},
-                               {"X-RateLimit-Reset", put_reset_at}},
-        [RATELIMIT_X_DELTA] = {{"X-RateLimit-Limit", put_quota},
-                               {"X-RateLimit-Remaining", put_remaining},
-                               {"X-RateLimit-Reset", put_reset_in}},
+        [RATELIMIT_IETF] = {FIELD("RateLimit-Policy", put_policy), FIELD("RateLimit", put_state)},
+        [RATELIMIT_X_EPOCH] = {FIELD("X-RateLimit-Limit", put_quota),
+                               FIELD("X-RateLimit-Remaining", put_remaining),
+                               FIELD("X-RateLimit-Reset", put_reset_at)},
+        [RATELIMIT_X_DELTA] = {FIELD("X-RateLimit-Limit", put_quota),
+                               FIELD("X-RateLimit-Remaining", put_remaining),
+                               FIELD("X-RateLimit-Reset", put_reset_in)},
     };
     return fields[format];
+}
+
+void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct ratelimit *r)
+{
+    for (const struct ratelimit_field *f = ratelimit_fields(format); f->line != NULL; f++) {
+        buffer_put(b, (struct weir_text){f->line, f->name_len + 2});
+        f->put(b, r);
+        buffer_put(b, TEXT("\r\n"));
+    }
 }
 
 uint64_t ratelimit_jitter(uint64_t ms, unsigned jitter, uint64_t random)

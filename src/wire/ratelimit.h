@@ -26,15 +26,19 @@ struct ratelimit {
     uint64_t window_ns; /* the time that the quota is for; 0: not known */
 };
 
-/* A header field: its name, and a function that puts its value. Numbers above the largest
- * Integer of RFC 9651 are replaced by it. */
+/* A header field: "NAME: ", the length of its name, and a function that puts its value. Numbers
+ * above the largest Integer of RFC 9651 are replaced by it. */
 struct ratelimit_field {
-    const char *name;
+    const char *line;
+    size_t name_len;
     void (*put)(struct buffer *b, const struct ratelimit *r);
 };
 
-/* Returns the fields of a format; after the last one the name is NULL. */
+/* Returns the fields of a format; after the last one the line is NULL. */
 const struct ratelimit_field *ratelimit_fields(enum ratelimit_format format);
+
+/* Puts the fields as whole lines. */
+void ratelimit_put(struct buffer *b, enum ratelimit_format format, const struct ratelimit *r);
 
 /*
  * Returns a wait that is longer by 0 to `jitter` hundredths of a percent, never shorter, so that

@@ -216,7 +216,7 @@ def a_process_of_another_user_that_has_the_port_is_told_by_its_user():
     with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as taken:
         os.chmod(folder, 0o755)
         shutil.copy(WEIR, folder)
-        supp = shutil.copy(os.path.join(os.environ["WEIR_SOURCE_DIR"], "tests", "tsan.supp"), folder)  # the sources may be out of that user's reach
+        supp = shutil.copy(os.path.join(os.environ["WEIR_SOURCE_DIR"], "tests", "tsan.supp"), folder)
         tsan = re.sub("suppressions=[^:]*", "suppressions=" + supp, os.environ.get("TSAN_OPTIONS", ""))
         port = taken.getsockname()[1]
         done = run_in(folder, "TSAN_OPTIONS='%s' setpriv --reuid=12345 --regid=12345 --clear-groups ./weir serve --resp off "

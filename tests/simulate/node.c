@@ -1,4 +1,5 @@
-/* A node: its clock, the questions that it gets, and its calls; modelled on src/shared/store/store.c. */
+/* A node: its clock, the questions that it gets, and its calls; modelled on
+ * src/shared/store/store.c. */
 #include <inttypes.h>
 #include <stdlib.h>
 

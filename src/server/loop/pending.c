@@ -10,7 +10,7 @@
 
 /* One block for most requests: the struct, its question, the state of rules and store, names and
  * keys. */
-#define PENDING_BYTES 3072
+#define PENDING_BYTES 3200
 
 struct pending *pending_create(struct worker *w, size_t question_bytes)
 {

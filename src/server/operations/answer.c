@@ -111,6 +111,12 @@ static uint64_t random_number(uint64_t now_ns)
     return splitmix_next(&state);
 }
 
+/* Returns whether the request may be made again later. */
+static bool is_later(const struct answer *a)
+{
+    return a->verdict == WEIR_DENY && a->retry_after_ms > 0;
+}
+
 /* Puts the value of Retry-After. With jitter it may be later than the exact time, which other
  * members have. */
 static void put_retry_after(struct buffer *out, const struct answer *a, uint64_t now_ns)
@@ -122,56 +128,65 @@ static void put_retry_after(struct buffer *out, const struct answer *a, uint64_t
     ratelimit_put_retry_after(out, ms);
 }
 
+/* Returns whether clients are told of a limit, and sets *r to what they are told. */
+static bool told_of(const struct answer *a, uint64_t now_ns, struct ratelimit *r)
+{
+    bool any = a->limit[0] != 0 && a->remaining >= 0;
+    if (any) {
+        *r = (struct ratelimit){.policy = text_of(a->limit),
+                                .quota = a->quota,
+                                .remaining = (uint64_t)a->remaining,
+                                .retry_after_ms = is_later(a) ? (uint64_t)a->retry_after_ms : 0,
+                                .reset_after_ms = a->reset_after_ms,
+                                .now_s = now_ns / WEIR_SECOND,
+                                .window_ns = a->window_ns};
+    }
+    return any;
+}
+
+void answer_put_fields(struct buffer *out, const struct answer *a, bool denied, int format,
+                       uint64_t now_ns)
+{
+    struct ratelimit r;
+    struct answer told;
+    if (denied && is_later(a)) {
+        buffer_put(out, TEXT("Retry-After: "));
+        put_retry_after(out, a, now_ns);
+        buffer_put(out, TEXT("\r\n"));
+    }
+    if (a->hidden) {
+        answer_for_client(a, &told);
+        a = &told;
+    }
+    if (told_of(a, now_ns, &r)) {
+        ratelimit_put(out, (enum ratelimit_format)format, &r);
+    }
+}
+
 size_t answer_each_field(const struct answer *a, bool denied, int format, uint64_t now_ns,
                          answer_field_fn fn, struct buffer *to)
 {
     char room[FIELD_BYTES];
     struct buffer value = {
         .at = room, .size = sizeof room, .most = sizeof room}; /* does not grow */
-    bool later = a->verdict == WEIR_DENY && a->retry_after_ms > 0;
+    struct ratelimit r;
+    struct answer told;
     size_t n = 0;
-    if (later && denied) {
+    if (denied && is_later(a)) {
         put_retry_after(&value, a, now_ns);
         fn(to, n++, TEXT("Retry-After"), buffer_text(&value));
     }
-    struct answer told;
     if (a->hidden) {
         answer_for_client(a, &told);
         a = &told;
     }
-    if (a->limit[0] == 0 || a->remaining < 0) {
-        return n;
-    }
-    struct ratelimit r = {.policy = text_of(a->limit),
-                          .quota = a->quota,
-                          .remaining = (uint64_t)a->remaining,
-                          .retry_after_ms = later ? (uint64_t)a->retry_after_ms : 0,
-                          .reset_after_ms = a->reset_after_ms,
-                          .now_s = now_ns / WEIR_SECOND,
-                          .window_ns = a->window_ns};
     const struct ratelimit_field *field = ratelimit_fields((enum ratelimit_format)format);
-    for (; field->name != NULL; field++) {
+    for (bool any = told_of(a, now_ns, &r); any && field->line != NULL; field++) {
         value.end = value.begin;
         field->put(&value, &r);
-        fn(to, n++, text_of(field->name), buffer_text(&value));
+        fn(to, n++, (struct weir_text){field->line, field->name_len}, buffer_text(&value));
     }
     return n;
-}
-
-static void put_line(struct buffer *out, size_t number, struct weir_text name,
-                     struct weir_text value)
-{
-    (void)number;
-    buffer_put(out, name);
-    buffer_put(out, TEXT(": "));
-    buffer_put(out, value);
-    buffer_put(out, TEXT("\r\n"));
-}
-
-void answer_put_fields(struct buffer *out, const struct answer *a, bool denied, int format,
-                       uint64_t now_ns)
-{
-    (void)answer_each_field(a, denied, format, now_ns, put_line, out);
 }
 
 const struct answer_error *answer_error(int e)

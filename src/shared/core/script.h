@@ -42,8 +42,8 @@ extern const struct scripts store_scripts;
  *     <prefix>:1:<limit>:<kind>:{<subject>}[<subject>]
  *
  * 1 is the version of this format and of the states; the kind says what a state means
- * (shared/core/params.h). The subject in braces alone decides the slot in a Redis Cluster. It is the
- * limit's key; or, with `shard`, it is that text, and the key follows after the braces. So all
+ * (shared/core/params.h). The subject in braces alone decides the slot in a Redis Cluster. It is
+ * the limit's key; or, with `shard`, it is that text, and the key follows after the braces. So all
  * limits that are sharded by the same thing share a slot, and can be asked in one call.
  *
  * A subject is 'r' and the bytes themselves, if these are at most 64 and have no '}', which would

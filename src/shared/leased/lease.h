@@ -1,9 +1,9 @@
 /*
  * `leased`: a node takes units of a key in advance, and spends them without asking the store. The
- * leases of a process are parts of its keys (shared/core/node_keys.h): any thread may ask, and locks are
- * held for nanoseconds. There is no I/O and no clock here: `now_ns` is any monotonic time that goes
- * on while the machine sleeps, read for this question, and the caller sends the calls (store.c, or
- * the simulator, which runs this very code).
+ * leases of a process are parts of its keys (shared/core/node_keys.h): any thread may ask, and
+ * locks are held for nanoseconds. There is no I/O and no clock here: `now_ns` is any monotonic time
+ * that goes on while the machine sleeps, read for this question, and the caller sends the calls
+ * (store.c, or the simulator, which runs this very code).
  *
  *   lease.c        questions, and looking after leases
  *   lease_reply.c  the end of a call

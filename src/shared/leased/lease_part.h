@@ -1,6 +1,6 @@
 /*
- * The lease of one key (lease.h): a part of the key's entry (shared/core/node_keys.h), which also has
- * what the store last said. The caller of each function has locked the stripe of the entry.
+ * The lease of one key (lease.h): a part of the key's entry (shared/core/node_keys.h), which also
+ * has what the store last said. The caller of each function has locked the stripe of the entry.
  */
 #ifndef WEIR_SHARED_LEASED_LEASE_PART_H
 #define WEIR_SHARED_LEASED_LEASE_PART_H

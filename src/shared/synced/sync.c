@@ -7,8 +7,8 @@
 #include "shared/core/script.h"
 #include "shared/synced/sync_view.h"
 
-/* The count of one key: a part of its entry (shared/core/node_keys.h). While a call is out, the part is
- * in no heap. */
+/* The count of one key: a part of its entry (shared/core/node_keys.h). While a call is out, the
+ * part is in no heap. */
 struct synced {
     struct key_part part;
     struct sync_view view;

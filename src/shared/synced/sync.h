@@ -1,7 +1,8 @@
 /*
  * `synced`: every node counts what it admits. Every S (100 ms) it tells the store what it has added
  * since the last time, and hears the total. The counts of a process are parts of its keys
- * (shared/core/node_keys.h), as in lease.h: any thread may ask, and there is no I/O and no clock here.
+ * (shared/core/node_keys.h), as in lease.h: any thread may ask, and there is no I/O and no clock
+ * here.
  *
  *   sync.c        questions and exchanges of keys: when they are made, and lost replies
  *   sync_call.c   the arguments of exchanges
@@ -70,7 +71,6 @@
 
 #define SYNC_DEGRADED_AFTER 5u /* times S */
 #define SYNC_IDLE_AFTER 10u
-
 
 struct sync_call {
     struct store_limit *limit; /* held until sync_reply() or sync_lost() */

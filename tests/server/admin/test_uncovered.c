@@ -62,7 +62,8 @@ static void ask(const char *path, const char *name, const char *value, unsigned 
     }
 }
 
-/* Looks at a time. A look fails while the server's own thread reads the limits: then it looks again. */
+/* Looks at a time. A look fails while the server's own thread reads the limits: then it looks
+ * again. */
 static void look(uint64_t now_ns)
 {
     uncovered_look(&watch, &world->server, now_ns);

@@ -7,8 +7,8 @@
 struct state_world {
     char *folder;
     struct weir_rules *rules; /* NULL: closed */
-    char told
-        [8192]; /* messages of the last call: "NAME: text" or "NAME:LINE: text", each with a line end */
+    /* Messages of the last call: "NAME: text" or "NAME:LINE: text", each with a line end. */
+    char told[8192];
     char names[4096];
     struct weir_error error;
 };

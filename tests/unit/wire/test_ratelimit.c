@@ -21,12 +21,7 @@ static void assert_fields(enum ratelimit_format format, const struct ratelimit *
 {
     struct buffer b;
     buffer_init(&b, 4096);
-    for (const struct ratelimit_field *f = ratelimit_fields(format); f->name != NULL; f++) {
-        buffer_put(&b, text_of(f->name));
-        buffer_put(&b, TEXT(": "));
-        f->put(&b, r);
-        buffer_put(&b, TEXT("\r\n"));
-    }
+    ratelimit_put(&b, format, r);
     struct weir_text found = buffer_text(&b);
     assert_int_equal(found.len, strlen(expected));
     assert_memory_equal(found.at, expected, found.len);
