@@ -67,7 +67,7 @@ def the_guide_and_the_container_file_have_the_same_ports_and_user():
     image = Image()
     ports = {int(port) for port in re.findall(r"^\| (\d+) \|", guide, re.M)}
     assert ports == image.exposed | {int(image.environment["WEIR_ADMIN"].rsplit(":", 1)[1])}, ports
-    assert "chown %d admin.secret" % image.uid in guide
+    assert "chown %d packaging/admin.secret" % image.uid in guide
     assert " ".join(image.command) in guide, "the guide starts the server otherwise than the image"
 
 

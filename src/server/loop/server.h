@@ -132,7 +132,7 @@ static inline bool listener_is_for_clients(unsigned listener)
     return listener < PROTOCOL_ADMIN;
 }
 
-/* TLS on listeners (server_tls.h). The files are in PEM. */
+/* TLS on listeners (server_tls.c). The files are in PEM. */
 struct server_tls_options {
     const char *cert;                 /* NULL: no listener speaks TLS */
     const char *key;                  /* NULL: in the file of the certificate */

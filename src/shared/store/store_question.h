@@ -176,7 +176,7 @@ static inline unsigned send_slot(const struct store *s, struct weir_text key)
     return s->cluster ? cluster_slot(key) : 0;
 }
 
-/* ---- exchanges (synced/send_sync.c) ---- */
+/* ---- exchanges (store/send_sync.c) ---- */
 
 /* Sends exchanges that are due, at most so many. Returns how many there were. */
 unsigned send_syncs(struct store *s, unsigned most, uint64_t now_ns);

@@ -313,7 +313,7 @@ uint64_t crowd_charged(struct crowd *c, unsigned key)
     return c->options.quota - await_node(c, 0, key).remaining;
 }
 
-/* The hash tag of a key is 'r' and its bytes: shared/store_key.h. */
+/* The hash tag of a key is 'r' and its bytes: src/shared/core/script.h. */
 void crowd_key_in_slot(unsigned slot, unsigned n, char key[16])
 {
     char tag[16] = "r";
