@@ -94,7 +94,7 @@ ctl 1 limits other
 # A limit of a file by hand is changed by hand.
 printf 'name: api\nkey: [user]\nrate: 3/h\n' >"$dir/api.yaml"
 ctl 2 put "$dir/api.yaml" --keep "$dir/rules/api.yaml"
-complains "the limit is in a rule file already, in line 2: change it there"
+complains "a rule file of the server has this limit already, in its line 2: change it there, or name that file if --keep has written it"
 only "sale.yaml weir.yaml "
 
 # Of a limit that the server refuses, nothing is written.

@@ -256,8 +256,8 @@ static int look(struct keep *k)
     code = code == CLI_OK ? ask_line(k, &line) : code;
     if (code == CLI_OK && line > 0 && !k->there) {
         return cli_complain(&cli_ctl,
-                            "--keep: the limit is in a rule file already, in line %u: change it "
-                            "there",
+                            "--keep: a rule file of the server has this limit already, in its line "
+                            "%u: change it there, or name that file if --keep has written it",
                             line);
     }
     return code == CLI_OK && !compose(k) ? cli_fail(&cli_ctl, "out of memory") : code;

@@ -200,20 +200,65 @@ static bool first_of_group(const struct config *config, size_t i)
     return true;
 }
 
-/* Reports more limits for every request than can be decided at once: every request would fail. */
-static void check_always(const struct config *config, struct problems *problems)
+/* Returns whether one of the attributes is in nearly every request: gateways send these. */
+static bool nearly_always_there(const struct key_attribute *part)
 {
-    size_t always = 0;
+    static const char *const sent[] = {"ip", "path", "method", "host"};
+    for (size_t i = 0; i < part->alternatives.count; i++) {
+        for (size_t j = 0; j < sizeof sent / sizeof sent[0]; j++) {
+            if (text_is(part->alternatives.at[i], sent[j])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Returns whether the limit has a key in nearly every request, or (`every`) applies to each. */
+static bool applies(const struct limit_config *limit, bool every)
+{
+    if (limit->key_parts == 0 || limit->on_missing == MISSING_DENY) {
+        return true;
+    }
+    size_t there = 0;
+    while (!every && there < limit->key_parts && nearly_always_there(&limit->key[there])) {
+        there++;
+    }
+    return there == limit->key_parts;
+}
+
+/* Returns the limit that is one too many for a request, or NULL. */
+static const struct limit_config *find_too_many(const struct config *config, bool every)
+{
+    size_t n = 0;
     for (size_t i = 0; i < config->limits_count; i++) {
         const struct limit_config *limit = config->limits[i];
-        bool every = limit->when.count == 0 && limit->unless.count == 0 &&
-                     (limit->key_parts == 0 || limit->on_missing == MISSING_DENY);
-        if (!limit->shadow && every && first_of_group(config, i) &&
-            ++always == WEIR_SEVERAL_MAX + 1) {
-            problem(problems, limit->place,
-                    "found too many limits that apply to every request, expected at most %d",
-                    WEIR_SEVERAL_MAX);
+        bool always = limit->when.count == 0 && limit->unless.count == 0 && applies(limit, every);
+        if (!limit->shadow && always && first_of_group(config, i) && ++n > WEIR_SEVERAL_MAX) {
+            return limit;
         }
+    }
+    return NULL;
+}
+
+/* Reports more limits for every request, or for nearly every, than can be decided at once: such
+ * requests fail, and a gateway may let them pass. */
+static void check_always(const struct config *config, struct problems *problems)
+{
+    const struct limit_config *limit = find_too_many(config, true);
+    if (limit != NULL) {
+        problem(problems, limit->place,
+                "found too many limits that apply to every request, expected at most %d",
+                WEIR_SEVERAL_MAX);
+        return;
+    }
+    limit = find_too_many(config, false);
+    if (limit != NULL) {
+        warning(problems, limit->place,
+                "found too many limits that apply to every request with an address, path, method "
+                "and host, expected at most %d: such requests are refused; give limits a 'when' or "
+                "a 'group'",
+                WEIR_SEVERAL_MAX);
     }
 }
 
